@@ -2,5 +2,5 @@
 //! `src/plugin/contract/mod.rs` includes.
 
 fn main() -> std::io::Result<()> {
-    rind_embed::build::pack_into_out_dir("contract.tar.zst", &[("../wit", "")])
+    rind_embed::build::pack_files_into_out_dir("contract.tar.zst", &[("../wit", "")])
 }

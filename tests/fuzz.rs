@@ -14,8 +14,8 @@ use rind::plugin::manifest::Manifest;
 use rind::point::catalog::PreTool;
 use rind::point::dispatch::CombinedHookVerdict;
 use rind::point::payload::ProposedCall;
-use rind::provider::Wire;
-use rind::provider::replay::replay;
+use rind::provider::ModelApiFormat;
+use rind::provider::replay::decode_recorded_answer;
 use rind::secret::{SecretScanner, check_request_for_secrets};
 use rind::session::{Error as SessionError, SessionSpec, SessionStore};
 use rind::skill::{self, SkillFile, SkillInvocationRule, SkillWriteError};
@@ -53,10 +53,10 @@ pub fn manifest(data: &[u8]) {
 /// Checks that a provider's stream is accepted or refused regardless of how it is split into
 /// chunks.
 pub fn sse(data: &[u8]) {
-    for wire in Wire::ALL {
-        let whole = replay(wire, &[data]).map(|message| message.content);
+    for wire in ModelApiFormat::ALL {
+        let whole = decode_recorded_answer(wire, &[data]).map(|message| message.content);
         let bytes: Vec<&[u8]> = data.chunks(1).collect();
-        let cut = replay(wire, &bytes).map(|message| message.content);
+        let cut = decode_recorded_answer(wire, &bytes).map(|message| message.content);
         // Compares only success: an id that the server omits is generated at random.
         assert_eq!(whole.is_ok(), cut.is_ok(), "{whole:?} {cut:?}");
     }

@@ -12,8 +12,8 @@ use rind::point::caller::{Caller, PluginCallContext};
 use rind::point::defined::PluginDefinedPoints;
 use rind::point::dispatch::HookDispatcher;
 use rind::point::handle::{
-    AgentHandle, HandleError, PluginDefinedPointAnswer, PluginModelQuestion, PluginModelReply,
-    PluginStateWriteTime, SubagentTask,
+    AgentHandle, HostFunctionError, PluginDefinedPointResult, PluginModelReply, PluginModelRequest,
+    PluginStateWriteMode, SubagentTask,
 };
 use rind::point::outcome::{Effect, Level};
 use rind::point::trace::{AccessRecord, DispatchReportSink, TraceRecord};
@@ -45,21 +45,21 @@ pub struct Memory {
 }
 
 impl AgentHandle for Memory {
-    fn log(&self, plugin: &str, level: Level, text: &str) {
+    fn write_log_line(&self, plugin: &str, level: Level, text: &str) {
         self.log
             .lock()
             .unwrap()
             .push((plugin.to_owned(), level, text.to_owned()));
     }
 
-    fn effect(&self, plugin: &str, effect: Effect) {
+    fn apply_effect(&self, plugin: &str, effect: Effect) {
         self.effects
             .lock()
             .unwrap()
             .push((plugin.to_owned(), effect));
     }
 
-    fn access(&self, record: AccessRecord) {
+    fn record_access(&self, record: AccessRecord) {
         self.accesses.lock().unwrap().push(record);
     }
 
@@ -71,13 +71,13 @@ impl AgentHandle for Memory {
             .cloned()
     }
 
-    fn state_set(
+    fn set_plugin_state_value(
         &self,
         plugin: &str,
         key: &str,
         value: Option<&str>,
-        _: PluginStateWriteTime,
-    ) -> Result<(), HandleError> {
+        _: PluginStateWriteMode,
+    ) -> Result<(), HostFunctionError> {
         let mut state = self.state.lock().unwrap();
         let key = (plugin.to_owned(), key.to_owned());
         match value {
@@ -86,7 +86,7 @@ impl AgentHandle for Memory {
         };
         let total: usize = state.values().map(String::len).sum();
         if total > 64 << 20 {
-            Err(HandleError::Limit("the state is full".to_owned()))
+            Err(HostFunctionError::Limit("the state is full".to_owned()))
         } else {
             Ok(())
         }
@@ -101,18 +101,24 @@ impl AgentHandle for Memory {
             .collect()
     }
 
-    fn view_messages(&self, _: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
+    fn inspect_last_messages(&self, _: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
         let messages = self.messages.lock().unwrap();
         view(&messages[messages.len().saturating_sub(last)..]);
     }
 
-    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
+    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HostFunctionError>> {
         let bytes = self.blobs.lock().unwrap().get(id).cloned();
-        let bytes = bytes.ok_or_else(|| HandleError::NotFound("its bytes are missing".to_owned()));
+        let bytes =
+            bytes.ok_or_else(|| HostFunctionError::NotFound("its bytes are missing".to_owned()));
         Box::pin(async { bytes })
     }
 
-    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
+    fn append_custom_entry(
+        &self,
+        plugin: &str,
+        name: &str,
+        value: Value,
+    ) -> Result<(), HostFunctionError> {
         self.appended
             .lock()
             .unwrap()
@@ -120,13 +126,13 @@ impl AgentHandle for Memory {
         Ok(())
     }
 
-    fn call_point<'a>(
+    fn call_plugin_defined_point<'a>(
         &'a self,
         plugin: &'a str,
         name: &'a str,
         payload: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PluginDefinedPointAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginDefinedPointResult, HostFunctionError>> {
         Box::pin(async move {
             let (dispatcher, points) = self.points.get().unwrap();
             let dispatcher = dispatcher.upgrade().unwrap();
@@ -139,9 +145,9 @@ impl AgentHandle for Memory {
     fn ask_model<'a>(
         &'a self,
         _: &'a Arc<str>,
-        _: PluginModelQuestion,
+        _: PluginModelRequest,
         _: Caller,
-    ) -> BoxFuture<'a, Result<PluginModelReply, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginModelReply, HostFunctionError>> {
         no_agent()
     }
 
@@ -150,7 +156,7 @@ impl AgentHandle for Memory {
         _: &'a Arc<str>,
         _: SubagentTask,
         _: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
+    ) -> BoxFuture<'a, Result<String, HostFunctionError>> {
         no_agent()
     }
 
@@ -160,22 +166,26 @@ impl AgentHandle for Memory {
         _: String,
         _: Value,
         _: Caller,
-    ) -> BoxFuture<'a, Result<Parts, HandleError>> {
+    ) -> BoxFuture<'a, Result<Parts, HostFunctionError>> {
         no_agent()
     }
 }
 
-fn no_agent<T: Send + 'static>() -> BoxFuture<'static, Result<T, HandleError>> {
-    Box::pin(async { Err(HandleError::Failed("there is no agent here".to_owned())) })
+fn no_agent<T: Send + 'static>() -> BoxFuture<'static, Result<T, HostFunctionError>> {
+    Box::pin(async {
+        Err(HostFunctionError::Failed(
+            "there is no agent here".to_owned(),
+        ))
+    })
 }
 
 impl DispatchReportSink for Memory {
-    fn trace(&self, record: TraceRecord) {
+    fn record_hook_trace(&self, record: TraceRecord) {
         self.traces.lock().unwrap().push(record);
     }
 
-    fn effect(&self, plugin: &Arc<str>, effect: Effect) {
-        AgentHandle::effect(self, plugin, effect);
+    fn handle_hook_effect(&self, plugin: &Arc<str>, effect: Effect) {
+        AgentHandle::apply_effect(self, plugin, effect);
     }
 }
 

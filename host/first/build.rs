@@ -16,7 +16,7 @@ fn main() {
         println!("cargo::rerun-if-changed={file}");
     }
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    if let Err(text) = ensure::ensure_target(&rustc) {
+    if let Err(text) = ensure::install_missing_wasm_target(&rustc) {
         text.lines()
             .for_each(|line| println!("cargo::error={line}"));
     }

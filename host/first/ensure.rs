@@ -13,7 +13,7 @@ use super::target;
 /// # Errors
 /// `rustc` cannot be run, or the target is missing and cannot be added. In the second case, the
 /// message says how to install the target.
-pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
+pub(crate) fn install_missing_wasm_target(rustc: &OsStr) -> Result<(), String> {
     let program = rustc.display();
     let asked = Command::new(rustc)
         .args(["--print", "sysroot"])
@@ -29,7 +29,7 @@ pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
     let sysroot = String::from_utf8_lossy(&asked.stdout);
     let sysroot = Path::new(sysroot.trim());
     let folder = target::wasm_target_library_folder(sysroot);
-    let _lock = target::lock_toolchain(sysroot);
+    let _lock = target::acquire_toolchain_lock(sysroot);
     if folder.is_dir() {
         return Ok(());
     }
@@ -49,7 +49,7 @@ pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
             sysroot, &command, &said,
         ));
     }
-    print_once(&format!(
+    print_message_to_terminal(&format!(
         "added the target {} to the Rust toolchain in `{}` with `{command}`",
         target::WASM_TARGET_TRIPLE,
         sysroot.display()
@@ -59,7 +59,7 @@ pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
 
 /// Prints a message to the terminal. Cargo would repeat a warning at every later build, so a
 /// warning is used only if there is no terminal.
-fn print_once(text: &str) {
+fn print_message_to_terminal(text: &str) {
     let terminal = OpenOptions::new().write(true).open("/dev/tty");
     // The control sequence erases cargo's progress bar, which is in this line.
     let told = terminal.and_then(|mut terminal| writeln!(terminal, "\r\x1b[K  {text}"));

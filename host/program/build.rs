@@ -160,7 +160,10 @@ fn precompile_components(
                 let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                 let code = engine.precompile_component(component)?;
                 let file = out.join(&name);
-                fs::write(&file, rind_embed::compress_with_base(&base, &code, level)?)?;
+                fs::write(
+                    &file,
+                    rind_embed::compress_with_dictionary(&base, &code, level)?,
+                )?;
                 writeln!(list, "(\"sha256:{name}\", include_bytes!({file:?})),")?;
                 if base.is_empty() {
                     base = code;
@@ -206,7 +209,7 @@ fn compile_plugins(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Erro
     let rustc = required_variable("RUSTC")?;
     // The package `rind-first` has already installed the target, but it may have been removed
     // since.
-    ensure::ensure_target(&rustc)?;
+    ensure::install_missing_wasm_target(&rustc)?;
     let sysroot = read_command_output(&rustc, &["--print", "sysroot"])?;
     let sysroot = Path::new(sysroot.trim());
     let version = read_command_output(&rustc, &["-vV"])?;

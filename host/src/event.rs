@@ -529,7 +529,7 @@ impl Event {
 
     /// Builds a notice of the host.
     #[must_use]
-    pub fn notice(level: Level, text: impl Into<String>) -> Self {
+    pub fn create_host_notice(level: Level, text: impl Into<String>) -> Self {
         Self::Notice {
             level,
             plugin: None,

@@ -62,7 +62,7 @@ impl ToolCall {
     }
 
     /// Creates the result of this call.
-    pub fn result(&self, content: impl Into<Parts>, is_error: bool) -> ToolResult {
+    pub fn create_result(&self, content: impl Into<Parts>, is_error: bool) -> ToolResult {
         ToolResult::new(&self.id, &self.name, content, is_error)
     }
 }
@@ -130,12 +130,12 @@ pub enum Content {
 
 impl Content {
     /// Creates a part of plain text.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
     /// Creates a part of unsigned reasoning.
-    pub fn thinking(text: impl Into<String>) -> Self {
+    pub fn from_thinking(text: impl Into<String>) -> Self {
         Self::Thinking {
             text: text.into(),
             signature: None,
@@ -221,12 +221,12 @@ impl Message {
     /// Creates a message with a single text and a new id.
     #[must_use]
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self::new(role, vec![Content::text(text)])
+        Self::new(role, vec![Content::from_text(text)])
     }
 
     /// Creates a tool message with a single result and a new id.
     #[must_use]
-    pub fn result(result: ToolResult) -> Self {
+    pub fn from_tool_result(result: ToolResult) -> Self {
         Self::new(Role::Tool, vec![Content::ToolResult(result)])
     }
 
@@ -269,7 +269,7 @@ impl Message {
     }
 
     /// Whether the message contains the result of this call.
-    pub(crate) fn has_result(&self, call: &str) -> bool {
+    pub(crate) fn has_result_of_call(&self, call: &str) -> bool {
         let is_it =
             |part: &Content| matches!(part, Content::ToolResult(result) if result.call_id == call);
         self.content.iter().any(is_it)
@@ -311,7 +311,7 @@ impl Message {
         // No text precedes the first text, so removing the texts does not change its index.
         let at = self.content.iter().position(is_text).unwrap_or(0);
         self.content.retain(|part| !is_text(part));
-        self.content.insert(at, Content::text(text));
+        self.content.insert(at, Content::from_text(text));
     }
 
     /// Returns the blobs of the message and of its tool results, in order.
@@ -388,7 +388,7 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// Creates a tool with only a name and an effect class, which is all that policy rules examine.
     #[doc(hidden)]
-    pub fn bare_spec(name: &str, effect_class: EffectClass) -> Self {
+    pub fn from_name_and_effect(name: &str, effect_class: EffectClass) -> Self {
         Self {
             name: name.to_owned(),
             description: String::new(),

@@ -29,7 +29,7 @@ use rind::point::outcome::TextOutcome;
 use rind::point::payload::Slice as PayloadSlice;
 use rind::point::registry::{HookRegistry, HookSpec};
 use rind::point::trace::NullDispatchReportSink;
-use rind::point::{Hook, Point};
+use rind::point::{ExtensionPoint, Hook};
 use rind::secret::SecretScanner;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;

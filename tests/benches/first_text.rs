@@ -46,7 +46,7 @@ impl Provider for Slow {
         "slow"
     }
 
-    fn body(&self, _: &Request, _: &RequestImagesByBlobId) -> Value {
+    fn build_request_body(&self, _: &Request, _: &RequestImagesByBlobId) -> Value {
         json!({})
     }
 

@@ -16,7 +16,7 @@ use rind::plugin::load::FoundPluginSet;
 use rind::point::payload::StopReason;
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::tool::builtin::CommandConfinementMode;
-use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use rind::{Host, Session};
 use rind_tests::guests::{self, CORE};
 use serde_json::json;
@@ -67,9 +67,9 @@ impl Bench {
                 .collect(),
         );
         let policy = ToolPolicy {
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 yes: true,
-                ..ToolPolicyRunMode::default()
+                ..ToolPolicyOptions::default()
             },
             ..ToolPolicy::default()
         };

@@ -6,10 +6,10 @@ use wasmtime::component::{HasSelf, Instance, InstancePre, LinkerInstance};
 
 use self::rind::plugin::{outcomes, payloads, types};
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, state};
-use super::super::convert::{GuestCallPayloadArgument, PassPayload};
-use super::super::hooks::{CurrentVersion, TypedPoint, VersionedPointTypes};
+use super::super::convert::{GuestFunctionArgument, GuestPayload};
+use super::super::hooks::{CurrentContractVersion, TypedHookBinder, VersionedExtensionPoint};
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use super::ContractVersionDifferences;
 use crate::point::{catalog, outcome as o, payload as p};
 
@@ -30,17 +30,17 @@ pub(super) const VERSION: ContractVersionDifferences = ContractVersionDifference
         (
             "pre-output",
             "pre-output",
-            &TypedPoint::<catalog::PreOutput, V0_2>::BINDING,
+            &TypedHookBinder::<catalog::PreOutput, V0_2>::SINGLETON,
         ),
         (
             "turn-end",
             "turn-end",
-            &TypedPoint::<catalog::TurnEnd, V0_2>::BINDING,
+            &TypedHookBinder::<catalog::TurnEnd, V0_2>::SINGLETON,
         ),
         (
             "turn-done",
             "post-output",
-            &TypedPoint::<catalog::PostOutput, V0_2>::BINDING,
+            &TypedHookBinder::<catalog::PostOutput, V0_2>::SINGLETON,
         ),
     ],
 };
@@ -63,8 +63,8 @@ macro_rules! guest {
     ($module:ident, as it is) => {
         guest!($module);
 
-        async fn run(
-            guest: &Self::Guest,
+        async fn call_guest(
+            guest: &Self::GuestInterface,
             store: &mut Store<HostState>,
             text: &String,
         ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
@@ -72,29 +72,29 @@ macro_rules! guest {
         }
     };
     ($module:ident) => {
-        type Guest = exports::rind::plugin::$module::Guest;
+        type GuestInterface = exports::rind::plugin::$module::Guest;
 
         fn find_guest_interface(
             pre: &InstancePre<HostState>,
             store: &mut Store<HostState>,
             instance: &Instance,
-        ) -> wasmtime::Result<Self::Guest> {
+        ) -> wasmtime::Result<Self::GuestInterface> {
             exports::rind::plugin::$module::GuestIndices::new(pre)?.load(store, instance)
         }
     };
 }
 
-impl VersionedPointTypes<V0_2> for catalog::TurnEnd {
+impl VersionedExtensionPoint<V0_2> for catalog::TurnEnd {
     guest!(turn_end);
     type Answer = outcomes::Observed;
 
-    async fn run(
-        guest: &Self::Guest,
+    async fn call_guest(
+        guest: &Self::GuestInterface,
         store: &mut Store<HostState>,
         turn: &p::TurnSummary,
     ) -> wasmtime::Result<Result<Self::Answer, types::Error>> {
-        let before = turn.show(&mut store.data_mut().call);
-        let before = before.as_call_argument();
+        let before = turn.to_guest_form(&mut store.data_mut().call);
+        let before = before.as_passed_value();
         let stop = match before.stop {
             wp::StopReason::Done if turn.tool_calls > 0 => payloads::StopReason::Worked,
             wp::StopReason::Done => payloads::StopReason::Done,
@@ -117,16 +117,25 @@ impl VersionedPointTypes<V0_2> for catalog::TurnEnd {
         guest.call_run(store, &shown).await
     }
 
-    fn convert_outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
-        <Self as VersionedPointTypes<CurrentVersion>>::convert_outcome(observed(answer), sanitizer)
+    fn convert_answer_to_outcome(
+        answer: Self::Answer,
+        sanitizer: GuestTextSanitizer<'_>,
+    ) -> o::Observed {
+        <Self as VersionedExtensionPoint<CurrentContractVersion>>::convert_answer_to_outcome(
+            observed(answer),
+            sanitizer,
+        )
     }
 }
 
-impl VersionedPointTypes<V0_2> for catalog::PreOutput {
+impl VersionedExtensionPoint<V0_2> for catalog::PreOutput {
     guest!(pre_output, as it is);
     type Answer = outcomes::OutputOutcome;
 
-    fn convert_outcome(mut answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::OutputOutcome {
+    fn convert_answer_to_outcome(
+        mut answer: Self::Answer,
+        sanitizer: GuestTextSanitizer<'_>,
+    ) -> o::OutputOutcome {
         let level = types::Level::Info;
         let notice = answer
             .notice
@@ -137,16 +146,24 @@ impl VersionedPointTypes<V0_2> for catalog::PreOutput {
             block: answer.block,
             effects: answer.effects,
         };
-        <Self as VersionedPointTypes<CurrentVersion>>::convert_outcome(before, sanitizer)
+        <Self as VersionedExtensionPoint<CurrentContractVersion>>::convert_answer_to_outcome(
+            before, sanitizer,
+        )
     }
 }
 
-impl VersionedPointTypes<V0_2> for catalog::PostOutput {
+impl VersionedExtensionPoint<V0_2> for catalog::PostOutput {
     guest!(turn_done, as it is);
     type Answer = outcomes::Observed;
 
-    fn convert_outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
-        <Self as VersionedPointTypes<CurrentVersion>>::convert_outcome(observed(answer), sanitizer)
+    fn convert_answer_to_outcome(
+        answer: Self::Answer,
+        sanitizer: GuestTextSanitizer<'_>,
+    ) -> o::Observed {
+        <Self as VersionedExtensionPoint<CurrentContractVersion>>::convert_answer_to_outcome(
+            observed(answer),
+            sanitizer,
+        )
     }
 }
 

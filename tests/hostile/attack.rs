@@ -138,7 +138,8 @@ pub(crate) async fn raw_tools(how: &str) -> String {
 pub(crate) fn offered(plugins: &FoundPluginSet) -> String {
     let session = Session::open(plugins);
     let folder = tempfile::tempdir().unwrap();
-    let workspace = Arc::new(rind::tool::workspace::Workspace::open(folder.path()).unwrap());
+    let workspace =
+        Arc::new(rind::tool::workspace::Workspace::open_root_folder(folder.path()).unwrap());
     let mut registry = rind::tool::registry::ToolRegistry::default();
     let builtin = rind::tool::builtin::unconfined_built_in_tools(&workspace);
     let refused = builtin

@@ -16,7 +16,7 @@ use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::StopReason;
 use rind::provider::scripted::{Reply, Script, Scripted};
-use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use rind::{Host, PluginFolders, Session};
 use rind_tests::cli::Rind;
 use rind_tests::guests;
@@ -74,9 +74,9 @@ fn always(mut reply: Reply) -> Reply {
 /// Returns a policy that approves every call about which it would ask.
 fn yes() -> Arc<ToolPolicy> {
     Arc::new(ToolPolicy {
-        mode: ToolPolicyRunMode {
+        mode: ToolPolicyOptions {
             yes: true,
-            ..ToolPolicyRunMode::default()
+            ..ToolPolicyOptions::default()
         },
         ..ToolPolicy::default()
     })
@@ -112,7 +112,7 @@ impl Setup {
         guests::put("orderer", &plugins, |text| {
             text.replace("default = \"plain\"", &format!("default = \"{how}\""))
         });
-        let model = Arc::new(Scripted::new(Script::new(script)).recording());
+        let model = Arc::new(Scripted::new(Script::new(script)).with_request_recording());
         let host = Host::builder()
             .provider(model.clone(), "test-model")
             .home(folder.path().join("home"))
@@ -196,7 +196,12 @@ async fn the_built_in_order_written_as_a_plugin_is_the_built_in_order() {
         let names: Vec<&str> = names
             .filter(|name| !matches!(*name, "hook" | "access"))
             .collect();
-        let bodies: Vec<String> = setup.model.bodies().iter().map(Value::to_string).collect();
+        let bodies: Vec<String> = setup
+            .model
+            .recorded_request_bodies()
+            .iter()
+            .map(Value::to_string)
+            .collect();
         let points = seen.unwrap().lock().unwrap().clone();
         let workspace = setup.host.workspace().display().to_string();
         let bodies: Vec<String> = bodies
@@ -310,7 +315,7 @@ async fn a_fault_after_the_end_of_the_turn_changes_nothing_about_it() {
             notices.iter().any(|text| text.contains(expected)),
             "{notices:?}"
         );
-        assert_eq!(setup.model.bodies().len(), 2);
+        assert_eq!(setup.model.recorded_request_bodies().len(), 2);
     }
 }
 
@@ -345,7 +350,7 @@ async fn requests_without_end_stop_at_the_limit_of_steps_and_of_cost() {
         let setup = Setup::with(how, answers, |host| host.config(config)).await;
         let ran = setup.turn().await;
         assert_eq!(ran.outcome.summary.stop, StopReason::MaxSteps, "{how}");
-        assert_eq!(setup.model.bodies().len(), 5, "{how}");
+        assert_eq!(setup.model.recorded_request_bodies().len(), 5, "{how}");
         assert!(ran.outcome.output.contains("the limit of 5 steps"), "{how}");
     }
     let config = AgentConfig {
@@ -356,7 +361,7 @@ async fn requests_without_end_stop_at_the_limit_of_steps_and_of_cost() {
     let ran = setup.turn().await;
     assert_eq!(ran.outcome.summary.stop, StopReason::MaxSteps);
     assert!(ran.outcome.output.contains("the limit of $0.00"));
-    assert!(setup.model.bodies().is_empty());
+    assert!(setup.model.recorded_request_bodies().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -519,7 +524,7 @@ async fn a_loop_asks_only_models_that_the_operator_named() {
         let setup = Setup::with("model other", answers, |host| host.config(config)).await;
         let ran = setup.turn().await;
         assert_eq!(ran.outcome.output, "fine");
-        let bodies = setup.model.bodies();
+        let bodies = setup.model.recorded_request_bodies();
         assert_eq!(bodies[0]["model"], expected);
     }
 }
@@ -530,7 +535,7 @@ async fn a_preset_takes_tools_away_for_a_request_and_the_calls_of_its_answer() {
     let ran = setup.turn().await;
     assert_eq!(ran.outcome.output, "written");
     assert!(!setup.has_file("a.txt"));
-    let tools = setup.model.bodies()[0]["tools"].to_string();
+    let tools = setup.model.recorded_request_bodies()[0]["tools"].to_string();
     assert!(
         tools.contains("read_file") && !tools.contains("write_file"),
         "{tools}"
@@ -581,7 +586,12 @@ async fn an_answer_aside_is_not_shown_and_does_nothing_unless_it_is_accepted() {
         "{shown}"
     );
     // Only the request of the judge contains the note.
-    let bodies: Vec<String> = setup.model.bodies().iter().map(Value::to_string).collect();
+    let bodies: Vec<String> = setup
+        .model
+        .recorded_request_bodies()
+        .iter()
+        .map(Value::to_string)
+        .collect();
     let with_note: Vec<bool> = bodies
         .iter()
         .map(|body| body.contains("which one?"))

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec};
 use rind::provider::{
-    Error, Finish, HttpConfig, Provider, Request, RequestImagesByBlobId, Response, StreamEvent,
-    Wire,
+    Error, Finish, HttpConfig, ModelApiFormat, Provider, Request, RequestImagesByBlobId, Response,
+    StreamEvent,
 };
 use rind_tests::cli::Rind;
 use rind_tests::guests::workspace;
@@ -131,7 +131,7 @@ async fn send(
     provider: &dyn Provider,
     messages: &[Message],
 ) -> (Result<Response, Error>, Vec<StreamEvent>) {
-    let body = provider.body(
+    let body = provider.build_request_body(
         &request(messages.to_vec()),
         &RequestImagesByBlobId::default(),
     );
@@ -142,7 +142,7 @@ async fn send(
 }
 
 /// Checks a conversation with one tool call: question, call, result and answer.
-async fn talk(wire: Wire, provider: &dyn Provider) {
+async fn talk(wire: ModelApiFormat, provider: &dyn Provider) {
     let name = wire.name();
     let mut messages = vec![Message::text(Role::User, "How is the weather?")];
     let (result, events) = send(provider, &messages).await;
@@ -204,10 +204,12 @@ fn serve(folder: &Path, fixtures: &serde_json::Value) -> Option<Aimock> {
 }
 
 /// Base URL of the server for a wire.
-fn base_url(wire: Wire, server: &Aimock) -> String {
+fn base_url(wire: ModelApiFormat, server: &Aimock) -> String {
     match wire {
-        Wire::AnthropicMessages | Wire::Gemini => server.url.clone(),
-        Wire::OpenaiChat | Wire::OpenaiResponses => format!("{}/v1", server.url),
+        ModelApiFormat::AnthropicMessages | ModelApiFormat::Gemini => server.url.clone(),
+        ModelApiFormat::OpenaiChat | ModelApiFormat::OpenaiResponses => {
+            format!("{}/v1", server.url)
+        }
     }
 }
 
@@ -230,7 +232,7 @@ async fn all_wires_agree_with_a_mock_server_that_is_not_ours() {
         retry_delay_ms: 1,
         ..HttpConfig::default()
     };
-    for wire in Wire::ALL {
+    for wire in ModelApiFormat::ALL {
         let name = wire.name();
         let provider = client_with(wire, &base_url(wire, &server), http.clone());
         talk(wire, &*provider).await;
@@ -265,7 +267,7 @@ fn the_program_works_through_all_wires_with_a_mock_server_that_is_not_ours() {
     let Some(server) = serve(folder.path(), &script) else {
         return;
     };
-    for wire in Wire::ALL {
+    for wire in ModelApiFormat::ALL {
         let name = wire.name();
         let rind = Rind::default();
         rind.config(&format!(

@@ -13,7 +13,7 @@ mod summary;
 
 use rind::event::{Event, Stamped};
 use rind::message::Message;
-use rind::provider::scripted::{Reply, When};
+use rind::provider::scripted::{Reply, ReplyCondition};
 use rind::session::{Body, SessionStore};
 use serde_json::{Value, json};
 
@@ -30,9 +30,9 @@ pub(crate) fn archiving(script: Vec<Reply>) -> Setup {
 /// Does the same as [`archiving`], with this answer to requests for a summary.
 fn with_summary(mut script: Vec<Reply>, summary: Reply) -> Setup {
     script.push(Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             contains: Some("Sum up this turn.".to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         times: Some(0),
         ..summary
@@ -119,7 +119,7 @@ fn messages(entries: Vec<Body>) -> Vec<Message> {
 
 /// Returns the system prompt of request `n`.
 fn system(running: &Running, n: usize) -> String {
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let blocks = bodies[n]["system"].as_array().unwrap().clone();
     let texts: Vec<&str> = blocks.iter().filter_map(Value::as_str).collect();
     texts.join("\n\n")
@@ -127,7 +127,7 @@ fn system(running: &Running, n: usize) -> String {
 
 /// Returns the names of the tools in request `n`.
 fn tools(running: &Running, n: usize) -> Vec<String> {
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let tools = bodies[n]["tools"].as_array().cloned().unwrap_or_default();
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
     tools.iter().map(name).collect()

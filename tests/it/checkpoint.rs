@@ -456,7 +456,7 @@ fn a_closed_session_keeps_what_its_records_need_and_nothing_else() {
     place.rewind(1, false);
     assert_eq!(place.tree(), before);
     let reader = CheckpointReader::open(&place.session()).unwrap();
-    assert_eq!(reader.changed_turn_numbers(), [1, 2]);
+    assert_eq!(reader.turns_with_file_changes(), [1, 2]);
     let changes = reader.turn_changes(1);
     assert_eq!(changes.len(), 1);
     let kept = [&changes[0].before, &changes[0].after].map(|state| reader.file_content(state));

@@ -16,7 +16,7 @@ use rind::point::Hook;
 use rind::point::caller::Caller;
 use rind::point::catalog::SessionStart;
 use rind::point::failure::{Failure, OnFailure};
-use rind::point::handle::{PluginUserAnswer, PluginUserQuestion};
+use rind::point::handle::{PluginUserQuestion, UserAnswerToPlugin};
 use rind::point::outcome::Observed;
 use rind::point::payload::SessionInfo;
 use rind::point::registry::HookSpec;
@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 /// A person who gives the same answer to every question, after a delay.
 struct Somebody {
     after: Duration,
-    answer: PluginUserAnswer,
+    answer: UserAnswerToPlugin,
     asked: Arc<Mutex<Vec<PluginUserQuestion>>>,
 }
 
@@ -45,7 +45,7 @@ impl Approver for Somebody {
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(question.clone());
             tokio::time::sleep(self.after).await;
@@ -61,7 +61,7 @@ struct Open {
 }
 
 /// Opens a session with the guest `asker`. `None` for `somebody` means that nobody can answer.
-async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PluginUserAnswer)>) -> Open {
+async fn open(replies: Vec<Reply>, somebody: Option<(Duration, UserAnswerToPlugin)>) -> Open {
     open_with("asker", replies, somebody, |manifest| manifest, |host| host).await
 }
 
@@ -69,7 +69,7 @@ async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PluginUserAnswer)
 async fn open_with(
     guest: &str,
     replies: Vec<Reply>,
-    somebody: Option<(Duration, PluginUserAnswer)>,
+    somebody: Option<(Duration, UserAnswerToPlugin)>,
     manifest: impl FnOnce(String) -> String,
     more: impl FnOnce(HostBuilder) -> HostBuilder,
 ) -> Open {
@@ -205,7 +205,7 @@ async fn an_interrupted_command_ends() {
 async fn the_deadline_stands_still_while_the_person_thinks() {
     // The delay is longer than the one second that the manifest allows for a call.
     let after = Duration::from_millis(2_500);
-    let mut open = open(Vec::new(), Some((after, PluginUserAnswer::Yes(true)))).await;
+    let mut open = open(Vec::new(), Some((after, UserAnswerToPlugin::Yes(true)))).await;
     assert_eq!(open.text("confirm", "Go\u{1b}[2K on?").await, "true");
     let asked = open.asked.lock().unwrap().clone();
     assert_eq!(asked[0].plugin, "asker");
@@ -223,7 +223,7 @@ async fn the_deadline_of_a_tool_stands_still_as_well() {
         tool_timeout_seconds: 1,
         ..AgentConfig::default()
     };
-    let somebody = Some((after, PluginUserAnswer::Yes(true)));
+    let somebody = Some((after, UserAnswerToPlugin::Yes(true)));
     let with = |host: HostBuilder| host.config(one_second);
     let mut open = open_with("asker", replies, somebody, |manifest| manifest, with).await;
     open.session.turn("go").await.unwrap();
@@ -235,7 +235,7 @@ async fn the_deadline_of_a_plugin_stands_still_while_the_person_approves_its_cal
     let after = Duration::from_millis(2_500);
     let write = serde_json::json!({"what": "call", "text": "write_file", "arguments": {"path": "c.txt", "content": "new"}});
     let replies = vec![Reply::call("act", write), Reply::text("done")];
-    let somebody = Some((after, PluginUserAnswer::Yes(true)));
+    let somebody = Some((after, UserAnswerToPlugin::Yes(true)));
     let one_second = |manifest: String| manifest + "\n[limits]\ntimeout = \"1s\"\n";
     let mut open = open_with(
         "external",
@@ -258,7 +258,7 @@ fn last_result(session: &Session) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_of_session_start_ask_the_person_in_the_first_command() {
-    let somebody = Some((Duration::ZERO, PluginUserAnswer::Yes(true)));
+    let somebody = Some((Duration::ZERO, UserAnswerToPlugin::Yes(true)));
     let same = |manifest| manifest;
     let mut open = open_with("starter", Vec::new(), somebody, same, |host| host).await;
     let never = CancellationToken::new();
@@ -273,7 +273,7 @@ async fn hooks_of_session_start_ask_the_person_in_the_first_command() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_of_session_start_are_interrupted_with_the_first_command() {
-    let somebody = Some((Duration::from_secs(600), PluginUserAnswer::Yes(true)));
+    let somebody = Some((Duration::from_secs(600), UserAnswerToPlugin::Yes(true)));
     let same = |manifest| manifest;
     let mut open = open_with("starter", Vec::new(), somebody, same, |host| host).await;
     let cancel = CancellationToken::new();
@@ -311,7 +311,7 @@ impl Hook<SessionStart> for Blind {
 /// Opens a session with the guest and a guard that blocks when it fails. The guard fails after this
 /// delay.
 async fn guarded(
-    somebody: Option<(Duration, PluginUserAnswer)>,
+    somebody: Option<(Duration, UserAnswerToPlugin)>,
     after: Duration,
     is_async: bool,
 ) -> Open {
@@ -326,7 +326,7 @@ async fn guarded(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_does_not_run_when_a_guard_has_failed_before_it() {
-    let somebody = Some((Duration::ZERO, PluginUserAnswer::Text("Ada".to_owned())));
+    let somebody = Some((Duration::ZERO, UserAnswerToPlugin::Text("Ada".to_owned())));
     let mut open = guarded(somebody, Duration::ZERO, false).await;
     let why = open.run("name", "{}").await.unwrap_err().to_string();
     assert!(why.contains("stopped") && why.contains("guard"), "{why}");
@@ -337,7 +337,7 @@ async fn a_command_does_not_run_when_a_guard_has_failed_before_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_ends_when_a_guard_fails_while_it_runs() {
-    let somebody = Some((Duration::from_secs(600), PluginUserAnswer::Yes(true)));
+    let somebody = Some((Duration::from_secs(600), UserAnswerToPlugin::Yes(true)));
     let mut open = guarded(somebody, Duration::from_millis(300), true).await;
     let ran = tokio::time::timeout(Duration::from_secs(60), open.run("confirm", "Go on?")).await;
     let why = ran.expect("it goes on").unwrap_err().to_string();
@@ -354,7 +354,7 @@ async fn a_plugin_that_the_policy_mutes_asks_nobody_and_the_event_says_so() {
         ..GrantOptions::default()
     };
     let muted = PluginFolders::new(Trust::Managed, folder.path()).grants(grants);
-    let somebody = Some((Duration::ZERO, PluginUserAnswer::Yes(true)));
+    let somebody = Some((Duration::ZERO, UserAnswerToPlugin::Yes(true)));
     let with = |host: HostBuilder| host.plugins(muted);
     let mut open = open_with("asker", Vec::new(), somebody, |manifest| manifest, with).await;
     let mut events = open.session.events();
@@ -412,7 +412,7 @@ async fn questions_are_bounded_in_number_and_size() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_asked_once_the_turn_or_the_command_is_over() {
     for is_command in [false, true] {
-        let answer = (Duration::ZERO, PluginUserAnswer::Yes(true));
+        let answer = (Duration::ZERO, UserAnswerToPlugin::Yes(true));
         let mut open = open(vec![Reply::text("done")], Some(answer)).await;
         if is_command {
             assert_eq!(open.text("confirm", "Go on?").await, "true");
@@ -428,7 +428,7 @@ async fn nobody_is_asked_once_the_turn_or_the_command_is_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_looks_like_a_secret_is_not_handed_over() {
     let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
-    let answer = PluginUserAnswer::Text(key.clone());
+    let answer = UserAnswerToPlugin::Text(key.clone());
     let mut open = open(Vec::new(), Some((Duration::ZERO, answer))).await;
     let mut events = open.session.events();
     let text = open.text("name", "{}").await;
@@ -445,7 +445,7 @@ async fn interrupting_the_turn_ends_a_question_of_a_tool() {
         Reply::call("ask_person", serde_json::json!({})),
         Reply::text("done"),
     ];
-    let never = (Duration::from_secs(600), PluginUserAnswer::Yes(true));
+    let never = (Duration::from_secs(600), UserAnswerToPlugin::Yes(true));
     let mut open = open(replies, Some(never)).await;
     let cancel = CancellationToken::new();
     let asked = open.asked.clone();
@@ -487,11 +487,11 @@ async fn a_line_of_status_is_one_short_line_and_an_event_when_it_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_that_lasts_holds_for_the_turn_that_a_command_makes() {
-    use rind::skill::{Interaction, SessionSkills};
+    use rind::skill::{SessionSkills, SkillLifetime};
     use serde_json::json;
 
     let mut tutor = crate::skill_session::only("tutor", &["read_file"]);
-    tutor.interaction = Interaction::Conversational;
+    tutor.interaction = SkillLifetime::Conversational;
     let replies = vec![
         Reply::call("skill", json!({"skill": "tutor"})),
         Reply::text("hello"),

@@ -120,7 +120,7 @@ async fn two_hundred_steps_stay_within_the_budget_and_every_request_is_whole() {
         ("done", 200)
     );
 
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     assert_eq!(bodies.len(), 200);
     for (n, body) in bodies.iter().enumerate() {
         check_body(body);
@@ -187,7 +187,7 @@ async fn the_input_of_a_later_turn_stays_word_for_word_unless_it_fills_the_windo
     // An input of more than a quarter of the threshold is summarized with the other messages.
     let long = format!("look at this: {}", "one more word ".repeat(2000));
     running.turn(&long).await;
-    let last = running.request(running.provider.bodies().len() - 1);
+    let last = running.request(running.provider.recorded_request_bodies().len() - 1);
     assert!(last.iter().any(|message| message.starts_with(MARK)));
     assert!(!last.contains(&format!("user: {long}")));
 }
@@ -207,11 +207,11 @@ async fn a_turn_that_goes_on_after_it_was_cut_keeps_its_input_too() {
     let turn = running.agent.turn(asked);
     let cut = tokio::time::timeout(Duration::from_millis(1500), turn).await;
     assert!(cut.is_err(), "the third answer never comes");
-    let n_before = running.provider.bodies().len();
+    let n_before = running.provider.recorded_request_bodies().len();
     running.agent.continue_turn().unwrap().await.unwrap();
     running.drain();
     assert!(ends(&running).len() > 2);
-    let n_requests = running.provider.bodies().len();
+    let n_requests = running.provider.recorded_request_bodies().len();
     assert!(n_requests > n_before + 20, "{n_requests}");
     for n in n_before..n_requests {
         assert!(
@@ -300,7 +300,7 @@ async fn a_failing_hook_that_is_skipped_leaves_the_built_in_summary_and_a_guard_
         let ends = ends(&running);
         assert_eq!(ends[0].1.is_some(), is_done, "{ends:?}");
         assert_eq!(ends[0].2, is_done, "{ends:?}");
-        for body in running.provider.bodies() {
+        for body in running.provider.recorded_request_bodies() {
             check_body(&body);
         }
     }
@@ -323,7 +323,7 @@ async fn over_the_hard_limit_results_are_sent_cut_and_kept_whole() {
     setup.config.compact.hard_limit_tokens = Some(24_000);
     let mut running = setup.build();
     running.turn("go on").await;
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     bodies.iter().for_each(check_body);
     let largest = bodies
         .iter()
@@ -372,7 +372,7 @@ async fn the_plugin_asks_the_model_for_the_summary() {
         (ends[0].1.as_deref(), ends[0].2),
         (Some("## Goal\n- see all"), false)
     );
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let question = bodies
         .iter()
         .position(|body| body.get("tools").is_none())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use rind::point::catalog::CATALOG;
-use rind::point::dispatch::PointKind;
+use rind::point::dispatch::ExtensionPointKind;
 
 fn wit() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../wit")
@@ -82,7 +82,7 @@ fn every_point_is_one_interface_with_one_function_whose_outcome_fits_its_kind() 
         assert!(function.ends_with(", error>;"), "{}", row.name);
         assert_eq!(
             outcome == "observed",
-            row.kind == PointKind::Observe,
+            row.kind == ExtensionPointKind::Observe,
             "{}: only observe points return `observed`",
             row.name
         );
@@ -94,12 +94,12 @@ fn every_point_is_one_interface_with_one_function_whose_outcome_fits_its_kind() 
     }
 }
 
-fn kind_word(kind: PointKind) -> &'static str {
+fn kind_word(kind: ExtensionPointKind) -> &'static str {
     match kind {
-        PointKind::Gate => "Gate:",
-        PointKind::Mutate => "Mutate:",
-        PointKind::Collect => "Collect:",
-        PointKind::Observe => "Observe:",
+        ExtensionPointKind::Gate => "Gate:",
+        ExtensionPointKind::Mutate => "Mutate:",
+        ExtensionPointKind::Collect => "Collect:",
+        ExtensionPointKind::Observe => "Observe:",
     }
 }
 

@@ -23,13 +23,13 @@ use rind::point::payload::{
 };
 use rind::point::registry::{HookRegistry, HookSpec};
 use rind::point::trace::{DispatchReportSink, TraceOutcome, TraceRecord};
-use rind::point::{Hook, Point};
+use rind::point::{ExtensionPoint, Hook};
 use serde_json::{Value, json};
 
 /// A hook that is a function.
 struct Native<F>(F);
 
-impl<P: Point, F> Hook<P> for Native<F>
+impl<P: ExtensionPoint, F> Hook<P> for Native<F>
 where
     F: Fn(P::Payload) -> BoxFuture<'static, Result<P::Outcome, Failure>> + Send + Sync,
 {
@@ -43,7 +43,7 @@ where
 }
 
 /// Binds a function that answers at once.
-fn answers<P: Point>(
+fn answers<P: ExtensionPoint>(
     registry: &mut HookRegistry,
     spec: HookSpec,
     f: impl Fn(P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
@@ -57,7 +57,7 @@ fn answers<P: Point>(
 }
 
 /// Binds a hook that never answers.
-fn hangs<P: Point>(registry: &mut HookRegistry, spec: HookSpec) {
+fn hangs<P: ExtensionPoint>(registry: &mut HookRegistry, spec: HookSpec) {
     registry.add::<P>(
         spec,
         Arc::new(Native(|_| -> BoxFuture<'static, _> {
@@ -66,13 +66,13 @@ fn hangs<P: Point>(registry: &mut HookRegistry, spec: HookSpec) {
     );
 }
 
-fn spec<P: Point>(plugin: &str, priority: u16) -> HookSpec {
+fn spec<P: ExtensionPoint>(plugin: &str, priority: u16) -> HookSpec {
     HookSpec {
         plugin: Arc::from(plugin),
         point: P::NAME.to_owned(),
         priority,
         deadline: Duration::from_millis(40),
-        on_failure: P::KIND.default_on_failure(),
+        on_failure: P::KIND.default_failure_action(),
         is_async: false,
         may_change: true,
         may: None,
@@ -89,11 +89,11 @@ struct Recorder {
 }
 
 impl DispatchReportSink for Recorder {
-    fn trace(&self, record: TraceRecord) {
+    fn record_hook_trace(&self, record: TraceRecord) {
         self.traces.lock().unwrap().push(record);
     }
 
-    fn effect(&self, plugin: &Arc<str>, effect: Effect) {
+    fn handle_hook_effect(&self, plugin: &Arc<str>, effect: Effect) {
         self.effects.lock().unwrap().push((plugin.clone(), effect));
     }
 }
@@ -408,7 +408,7 @@ async fn hooks_are_called_only_about_the_tools_results_and_answers_of_their_cond
         assert_eq!(n_traces == 1, is_refused, "{tool}");
         for (result, is_long) in [("7 bytes", false), ("8 bytes.", true)] {
             let finished = FinishedCall {
-                result: call.call.result(result, false),
+                result: call.call.create_result(result, false),
                 call: call.call.clone(),
                 is_refused: false,
                 duration_ms: 1,
@@ -837,13 +837,14 @@ async fn a_panic_of_the_host_is_the_failure_of_the_hook_that_was_called() {
 /// A point whose merge panics.
 struct Brittle;
 
-impl Point for Brittle {
+impl ExtensionPoint for Brittle {
     const NAME: &'static str = "brittle";
-    const KIND: rind::point::dispatch::PointKind = rind::point::dispatch::PointKind::Mutate;
+    const KIND: rind::point::dispatch::ExtensionPointKind =
+        rind::point::dispatch::ExtensionPointKind::Mutate;
     type Payload = String;
     type Outcome = ();
 
-    fn merge(
+    fn merge_outcome(
         _: &mut String,
         (): (),
         _: &mut rind::point::merge::MergedOutcome,

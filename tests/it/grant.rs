@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use rind::grant::answers::{AnswerLifetime, GrantAnswer, GrantAnswerStore};
 use rind::grant::decide::{
-    GrantDecision, GrantDecisionInputs, GrantFlag, GrantStatus, decide_grant,
+    GrantDecision, GrantDecisionInputs, GrantFlagValue, GrantStatus, decide_grant,
 };
 use rind::grant::policy::{CapabilityPolicy, RequestingPlugin};
 use rind::grant::table::CapabilityRuling;
@@ -210,7 +210,7 @@ fn a_flag_gives_what_it_names_for_this_run() {
     let none = answers(&[]);
     let policy = CapabilityPolicy::default();
     let standing = |flags: &[&str]| {
-        let flags: Vec<GrantFlag> = flags.iter().map(|flag| flag.parse().unwrap()).collect();
+        let flags: Vec<GrantFlagValue> = flags.iter().map(|flag| flag.parse().unwrap()).collect();
         let known = GrantDecisionInputs {
             policy: &policy,
             answers: Some(&none),
@@ -227,6 +227,6 @@ fn a_flag_gives_what_it_names_for_this_run() {
     assert_eq!(standing(&["p"]), [true, true]);
     assert_eq!(standing(&["p=session"]), [true, false]);
     assert_eq!(standing(&["p=model,session"]), [true, true]);
-    assert!("p=".parse::<GrantFlag>().is_err());
-    assert!("=session".parse::<GrantFlag>().is_err());
+    assert!("p=".parse::<GrantFlagValue>().is_err());
+    assert!("=session".parse::<GrantFlagValue>().is_err());
 }

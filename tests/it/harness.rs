@@ -18,13 +18,13 @@ use rind::plugin::load::FoundPluginSet;
 use rind::point::caller::Caller;
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::registry::HookSpec;
-use rind::point::{Hook, Point};
+use rind::point::{ExtensionPoint, Hook};
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
 use rind::skill::SessionSkills;
 use rind::tool::approval::ApprovalAnswer;
 use rind::tool::builtin::CommandConfinementMode;
-use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use rind::tool::{SharedTool, Tool};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -58,9 +58,9 @@ impl Setup {
     /// An agent with the built-in tools, under a policy that allows everything.
     pub(crate) fn new(script: Vec<Reply>) -> Self {
         let policy = ToolPolicy {
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 yes: true,
-                ..ToolPolicyRunMode::default()
+                ..ToolPolicyOptions::default()
             },
             ..ToolPolicy::default()
         };
@@ -84,16 +84,20 @@ impl Setup {
     }
 
     /// Binds a hook of `plugin` to the point `P`.
-    pub(crate) fn hook<P: Point>(
+    pub(crate) fn hook<P: ExtensionPoint>(
         self,
         plugin: &str,
         run: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
     ) -> Self {
-        self.bind::<P>(plugin, P::KIND.default_on_failure(), Arc::new(Native(run)))
+        self.bind::<P>(
+            plugin,
+            P::KIND.default_failure_action(),
+            Arc::new(Native(run)),
+        )
     }
 
     /// Binds a hook whose failure blocks.
-    pub(crate) fn hook_blocking<P: Point>(
+    pub(crate) fn hook_blocking<P: ExtensionPoint>(
         self,
         plugin: &str,
         run: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
@@ -102,7 +106,7 @@ impl Setup {
     }
 
     /// Binds a hook with this failure policy.
-    pub(crate) fn bind<P: Point>(
+    pub(crate) fn bind<P: ExtensionPoint>(
         self,
         plugin: &str,
         on_failure: OnFailure,
@@ -112,18 +116,18 @@ impl Setup {
     }
 
     /// Binds a hook that has only the rights in `may`.
-    pub(crate) fn narrowed<P: Point>(
+    pub(crate) fn narrowed<P: ExtensionPoint>(
         self,
         plugin: &str,
         may: &[&str],
         run: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
     ) -> Self {
         let may = may.iter().map(|right| (*right).to_owned()).collect();
-        let on_failure = P::KIND.default_on_failure();
+        let on_failure = P::KIND.default_failure_action();
         self.add_hook::<P>(plugin, on_failure, Some(may), Arc::new(Native(run)))
     }
 
-    fn add_hook<P: Point>(
+    fn add_hook<P: ExtensionPoint>(
         mut self,
         plugin: &str,
         on_failure: OnFailure,
@@ -148,9 +152,9 @@ impl Setup {
 
     /// A policy that asks, with an approver who gives these answers in turn.
     pub(crate) fn asking(mut self, answers: Vec<ApprovalAnswer>) -> Self {
-        self.policy.mode = ToolPolicyRunMode {
+        self.policy.mode = ToolPolicyOptions {
             has_terminal: true,
-            ..ToolPolicyRunMode::default()
+            ..ToolPolicyOptions::default()
         };
         self.approver = Arc::new(Answers {
             answers: Mutex::new(answers),
@@ -178,8 +182,8 @@ impl Setup {
 
     /// Builds the agent on a session.
     pub(crate) fn build_on(self, session: Session) -> Running {
-        let provider = Scripted::new(Script::new(self.script.clone())).recording();
-        let provider = Arc::new(provider.with_listed_models(self.models.clone()));
+        let provider = Scripted::new(Script::new(self.script.clone())).with_request_recording();
+        let provider = Arc::new(provider.with_model_names(self.models.clone()));
         let session = Arc::new(session);
         let stored = Arc::new(Mutex::new(Vec::new()));
         let kept = stored.clone();
@@ -279,7 +283,7 @@ impl Running {
 
     /// Messages of request `n` as it was sent, one short line each.
     pub(crate) fn request(&self, n: usize) -> Vec<String> {
-        let bodies = self.provider.bodies();
+        let bodies = self.provider.recorded_request_bodies();
         let messages = bodies[n]["messages"].as_array().unwrap().clone();
         messages.iter().map(wire_line).collect()
     }

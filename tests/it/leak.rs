@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rind::grant::Trust;
 use rind::message::{EffectClass, ToolCall, ToolResult};
-use rind::point::Point;
+use rind::point::ExtensionPoint;
 use rind::point::catalog::{
     BeforeProviderRequest, PostTool, PreTool, SessionStart, SystemPrompt, TurnStart,
 };
@@ -62,7 +62,7 @@ async fn pre_tool(session: &Session) -> HookDispatchResult<ProposedCall> {
     dispatcher.dispatch::<PreTool>(&session.caller, call).await
 }
 
-async fn dispatch<P: Point>(
+async fn dispatch<P: ExtensionPoint>(
     session: &Session,
     payload: impl Into<P::Payload>,
 ) -> HookDispatchResult<P::Payload>

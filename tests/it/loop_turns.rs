@@ -7,13 +7,13 @@ use rind::agent::AgentConfig;
 use rind::event::{Event, Stamped};
 use rind::grant::Trust;
 use rind::host::HostBuilder;
-use rind::loops::{HostLoops, LoopEndReason};
+use rind::loops::{LoopEndReason, PluginLoopsRunner};
 use rind::plugin::loops::LoopRunResult;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::Source;
-use rind::provider::scripted::{Reply, ReplyCall, ReplyUsage, Script, Scripted};
-use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind::provider::scripted::{Reply, ReplyUsage, Script, Scripted, ScriptedToolCall};
+use rind::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use rind::{Host, PluginFolders};
 use rind_tests::guests;
 use serde_json::Value;
@@ -37,7 +37,7 @@ fn script(text: &str) -> Script {
 
 /// A reply that calls a tool and is given once.
 fn calling(tool: &str, arguments: Value) -> Reply {
-    let call = ReplyCall {
+    let call = ScriptedToolCall {
         id: None,
         name: tool.to_owned(),
         arguments,
@@ -50,9 +50,9 @@ fn calling(tool: &str, arguments: Value) -> Reply {
 
 /// A policy that allows every call that it would otherwise ask about.
 fn yes() -> ToolPolicy {
-    let mode = ToolPolicyRunMode {
+    let mode = ToolPolicyOptions {
         yes: true,
-        ..ToolPolicyRunMode::default()
+        ..ToolPolicyOptions::default()
     };
     ToolPolicy {
         mode,
@@ -404,7 +404,7 @@ async fn serve<F: Future<Output = ()>>(
     meanwhile: impl FnOnce(rind::loops::LoopInboxes, CancellationToken) -> F,
 ) -> (Vec<LoopEndReason>, Vec<Stamped>) {
     let (sender, mut receiver) = tokio::sync::mpsc::channel(256);
-    let loops = HostLoops::open(&setup.host)
+    let loops = PluginLoopsRunner::open_sessions(&setup.host)
         .unwrap()
         .with_event_sender(sender);
     let cancel = CancellationToken::new();
@@ -416,7 +416,7 @@ async fn serve<F: Future<Output = ()>>(
         }
         events
     };
-    let (ends, events, ()) = tokio::join!(loops.run(&cancel), watched, beside);
+    let (ends, events, ()) = tokio::join!(loops.run_all_loops(&cancel), watched, beside);
     (ends.into_iter().map(|end| end.why).collect(), events)
 }
 

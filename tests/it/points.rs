@@ -20,7 +20,7 @@ async fn session() -> Session {
 }
 
 /// Dispatches to the hook, and returns the result and the changes that its trace reports.
-async fn dispatch<P: rind::point::Point>(
+async fn dispatch<P: rind::point::ExtensionPoint>(
     session: &Session,
     payload: impl Into<P::Payload>,
 ) -> (
@@ -244,7 +244,7 @@ async fn context_edits_replace_drop_with_the_other_half_of_a_call_and_append() {
         Message::text(Role::User, "hi"),
         Message::new(
             Role::Assistant,
-            vec![Content::thinking("hm"), Content::ToolCall(call)],
+            vec![Content::from_thinking("hm"), Content::ToolCall(call)],
         ),
         Message::new(Role::Tool, vec![Content::ToolResult(result)]),
     ];

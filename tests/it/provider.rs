@@ -23,7 +23,7 @@ use proptest::prelude::*;
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec, Usage};
 use rind::provider::{
     Error, Finish, HttpConfig, Provider, ProviderConfig, Request, RequestImagesByBlobId, Response,
-    StreamEvent, SystemPromptBlock, select,
+    StreamEvent, SystemPromptBlock, select_provider,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,7 @@ fn provider_at(name: &str, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
         ..ProviderConfig::default()
     };
     let env = |name: &str| name.ends_with("_API_KEY").then(|| "sk-test-key".to_owned());
-    select(&config, &env).unwrap().provider
+    select_provider(&config, &env).unwrap().provider
 }
 
 /// Outcome of a request.
@@ -236,7 +236,7 @@ fn cut_inside_characters(recorded: &str) -> Vec<Vec<u8>> {
 async fn anthropic_is_sent_the_whole_request_and_its_answer_is_read() {
     let server = Server::start(vec![Reply::stream(cut_inside_characters(ANTHROPIC_TOOLS))]).await;
     let provider = provider("anthropic", &server.url, quick());
-    let body = provider.body(&request(), &RequestImagesByBlobId::default());
+    let body = provider.build_request_body(&request(), &RequestImagesByBlobId::default());
     let (response, events) = send(&*provider, body).await.answer();
     assert_eq!(response, anthropic_tools());
     assert_eq!(
@@ -291,7 +291,7 @@ async fn anthropic_is_sent_the_whole_request_and_its_answer_is_read() {
 async fn an_openai_server_is_sent_the_whole_request_and_its_answer_is_read() {
     let server = Server::start(vec![Reply::stream(cut_inside_characters(OPENAI_TOOLS))]).await;
     let provider = provider("openai", &server.url, quick());
-    let body = provider.body(&request(), &RequestImagesByBlobId::default());
+    let body = provider.build_request_body(&request(), &RequestImagesByBlobId::default());
     let (response, events) = send(&*provider, body).await.answer();
     assert_eq!(response, openai_tools());
     assert_eq!(
@@ -356,7 +356,7 @@ async fn a_plain_text_answer_is_read_in_both_formats() {
 async fn a_body_that_a_hook_changed_is_sent_as_it_is() {
     let server = Server::start(vec![Reply::stream([OPENAI_TEXT])]).await;
     let provider = provider("openai", &server.url, quick());
-    let mut body = provider.body(&request(), &RequestImagesByBlobId::default());
+    let mut body = provider.build_request_body(&request(), &RequestImagesByBlobId::default());
     body["seed"] = json!(7);
     body["messages"] = json!([]);
     send(&*provider, body.clone()).await.answer();
@@ -372,7 +372,7 @@ async fn a_server_without_a_key_is_sent_none() {
         base_url: Some(format!("{}/v1", server.url)),
         ..ProviderConfig::default()
     };
-    let chosen = select(&config, &|_| None).unwrap();
+    let chosen = select_provider(&config, &|_| None).unwrap();
     send(&*chosen.provider, json!({})).await.answer();
     let sent = &server.received()[0];
     let is_keyed = |line: &String| line.starts_with("authorization:");

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use rind::event::{Event, LoopResult, Stamped};
 use rind::grant::Trust;
 use rind::host::{HostBuilder, LoopRunError};
-use rind::loops::{Error, HostLoops, LoopEndReason};
+use rind::loops::{Error, LoopEndReason, PluginLoopsRunner};
 use rind::plugin::loops::{LoopRunResult, MAX_RERUN_REASON_BYTES};
 use rind::point::Hook;
 use rind::point::caller::Caller;
@@ -18,7 +18,7 @@ use rind::point::outcome as o;
 use rind::point::payload::SessionInfo;
 use rind::point::registry::HookSpec;
 use rind::provider::scripted::{Reply, Script, Scripted};
-use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use rind::{Host, PluginFolders, Session};
 use rind_tests::guests;
 use tempfile::TempDir;
@@ -72,12 +72,12 @@ impl Setup {
     /// Runs all loops until they are done or until `is_last` accepts an event.
     async fn serve(&self, is_last: impl Fn(&Event) -> bool) -> Served {
         let (sender, receiver) = channel(16);
-        let loops = HostLoops::open(&self.host)
+        let loops = PluginLoopsRunner::open_sessions(&self.host)
             .unwrap()
             .with_event_sender(sender);
         let cancel = CancellationToken::new();
         let watched = watch(receiver, is_last, &cancel);
-        let (ends, events) = tokio::join!(loops.run(&cancel), watched);
+        let (ends, events) = tokio::join!(loops.run_all_loops(&cancel), watched);
         let ends = ends.into_iter().map(|end| (end.plugin, end.why));
         Served {
             ends: ends.collect(),
@@ -219,13 +219,13 @@ async fn a_run_is_done_or_wants_another_and_leaves_an_event_and_an_entry() {
 #[tokio::test(flavor = "multi_thread")]
 async fn loops_run_side_by_side_until_all_are_done_each_in_its_session() {
     let setup = Setup::new(&[("heart", "three"), ("clock", "done")]).await;
-    let loops = HostLoops::open(&setup.host).unwrap();
+    let loops = PluginLoopsRunner::open_sessions(&setup.host).unwrap();
     let sessions: Vec<String> = loops
-        .plugin_session_ids()
+        .plugins_with_session_ids()
         .map(|(_, id)| id.to_string())
         .collect();
     assert_ne!(sessions[0], sessions[1]);
-    let ends = loops.run(&CancellationToken::new()).await;
+    let ends = loops.run_all_loops(&CancellationToken::new()).await;
     assert!(
         ends.iter().all(|end| end.why == LoopEndReason::Done),
         "{ends:?}"
@@ -239,7 +239,10 @@ async fn loops_run_side_by_side_until_all_are_done_each_in_its_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_loop_there_is_nothing_to_run() {
     let setup = Setup::new(&[]).await;
-    assert!(matches!(HostLoops::open(&setup.host), Err(Error::NoLoop)));
+    assert!(matches!(
+        PluginLoopsRunner::open_sessions(&setup.host),
+        Err(Error::NoLoop)
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -286,14 +289,14 @@ async fn a_loop_that_never_ends_is_stopped_at_its_deadline_and_others_go_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_that_asks_for_no_pause_runs_ten_times_a_second_at_most() {
     let setup = Setup::new(&[("busy", "busy")]).await;
-    let loops = HostLoops::open(&setup.host).unwrap();
-    let id = loops.plugin_session_ids().next().unwrap().1.clone();
+    let loops = PluginLoopsRunner::open_sessions(&setup.host).unwrap();
+    let id = loops.plugins_with_session_ids().next().unwrap().1.clone();
     let cancel = CancellationToken::new();
     let stop = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         cancel.cancel();
     };
-    tokio::join!(loops.run(&cancel), stop);
+    tokio::join!(loops.run_all_loops(&cancel), stop);
     let n = setup.entries(&id, "loop-run").len();
     assert!((2..=21).contains(&n), "{n}");
 }
@@ -301,14 +304,14 @@ async fn a_loop_that_asks_for_no_pause_runs_ten_times_a_second_at_most() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_ends_loops_in_the_middle_of_a_run_and_in_the_longest_pause() {
     let setup = Setup::new(&[("spin", "spin"), ("clock", "ages")]).await;
-    let loops = HostLoops::open(&setup.host).unwrap();
+    let loops = PluginLoopsRunner::open_sessions(&setup.host).unwrap();
     let cancel = CancellationToken::new();
     let stop = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         cancel.cancel();
         Instant::now()
     };
-    let (ends, stopped) = tokio::join!(loops.run(&cancel), stop);
+    let (ends, stopped) = tokio::join!(loops.run_all_loops(&cancel), stop);
     assert!(stopped.elapsed() < Duration::from_secs(10));
     assert!(
         ends.iter().all(|end| end.why == LoopEndReason::Interrupted),
@@ -331,9 +334,9 @@ async fn words_of_a_loop_are_one_short_line_without_secrets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_of_another_plugin_refuses_the_tool_call_of_a_loop() {
     let with = |host: HostBuilder| {
-        let yes = ToolPolicyRunMode {
+        let yes = ToolPolicyOptions {
             yes: true,
-            ..ToolPolicyRunMode::default()
+            ..ToolPolicyOptions::default()
         };
         let policy = ToolPolicy {
             mode: yes,
@@ -409,12 +412,15 @@ async fn hooks_of_others_see_the_subagents_of_a_loop() {
 async fn a_loop_that_leaves_too_much_is_not_run_again_and_says_so() {
     let setup = Setup::new(&[("hoarder", "leave")]).await;
     let (sender, receiver) = channel(16);
-    let loops = HostLoops::open(&setup.host)
+    let loops = PluginLoopsRunner::open_sessions(&setup.host)
         .unwrap()
         .with_event_sender(sender);
     let cancel = CancellationToken::new();
     let watched = watch(receiver, never, &cancel);
-    let (ends, events) = tokio::join!(loops.with_max_session_bytes(20_000).run(&cancel), watched);
+    let (ends, events) = tokio::join!(
+        loops.with_max_session_bytes(20_000).run_all_loops(&cancel),
+        watched
+    );
     let LoopEndReason::Failed(why) = &ends[0].why else {
         panic!("{ends:?}")
     };

@@ -16,8 +16,8 @@ use rind::event::Event;
 use rind::grant::Trust;
 use rind::provider::scripted::Reply;
 use rind::skill::{
-    Context, Interaction, SessionSkills, Skill, SkillInvocationRule, SkillToolNamePattern,
-    parse_text,
+    SessionSkills, Skill, SkillExecutionContext, SkillInvocationRule, SkillLifetime,
+    SkillToolNamePattern, parse_text,
 };
 use rind::tool::approval::ApprovalAnswer;
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn told(running: &Running) -> Vec<String> {
 
 /// Returns the names of the tools that a request offers to the model.
 fn tools_of(running: &Running, request: usize) -> Vec<String> {
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let tools = bodies[request]["tools"]
         .as_array()
         .cloned()

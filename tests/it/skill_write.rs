@@ -8,8 +8,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use rind::grant::Trust;
 use rind::skill::{
-    FormatLoss, Interaction, Skill, SkillFile, SkillInvocationRule, SkillWriteError, Source,
-    find_skill_difference, to_agent_skills_format, to_v1_format,
+    Skill, SkillFile, SkillInvocationRule, SkillLifetime, SkillWriteError, Source,
+    UnconvertibleSkillKey, find_skill_difference, to_agent_skills_format, to_v1_format,
 };
 use serde_json::{Value, json};
 
@@ -363,7 +363,7 @@ const CLAUDE: [&str; 10] = [
 
 /// Checks that `after` equals `before`, except that each key in `lost` has its default.
 fn check_but_for(
-    lost: &[FormatLoss],
+    lost: &[UnconvertibleSkillKey],
     before: &Skill,
     after: &Skill,
     text: &str,
@@ -394,7 +394,10 @@ fn check_but_for(
     // Keys that have no equivalent in the open format are reported as lost.
     let keys = [
         ("side_effects", !before.side_effects.is_empty()),
-        ("interaction", before.interaction != Interaction::Returning),
+        (
+            "interaction",
+            before.interaction != SkillLifetime::Returning,
+        ),
         ("library_depends", !before.library_depends.is_empty()),
         ("attach", before.attach),
         ("generated_from", before.generated_from.is_some()),
@@ -408,7 +411,7 @@ fn check_but_for(
         user_invocable: after.user_invocable,
         tools: after.tools.clone(),
         side_effects: Default::default(),
-        interaction: Interaction::Returning,
+        interaction: SkillLifetime::Returning,
         library_depends: Vec::new(),
         attach: false,
         generated_from: None,

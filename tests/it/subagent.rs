@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use rind::event::{Event, SubagentState};
 use rind::point::catalog as at;
 use rind::point::outcome as o;
-use rind::provider::scripted::{Reply, When};
+use rind::provider::scripted::{Reply, ReplyCondition};
 use rind::session::{Body, SessionStore, examine_session};
 use serde_json::{Value, json};
 
@@ -19,10 +19,10 @@ use crate::harness::{Running, Setup};
 
 /// Returns a reply to requests of this step of a turn whose input contains this text.
 fn reply(contains: &str, step: u32, reply: Reply) -> Reply {
-    let when = When {
+    let when = ReplyCondition {
         contains: Some(contains.to_owned()),
         step: Some(step),
-        ..When::default()
+        ..ReplyCondition::default()
     };
     Reply {
         when: Some(when),
@@ -32,9 +32,9 @@ fn reply(contains: &str, step: u32, reply: Reply) -> Reply {
 
 /// Returns a reply to all requests of turns whose input contains this text.
 fn always(contains: &str, reply: Reply) -> Reply {
-    let when = When {
+    let when = ReplyCondition {
         contains: Some(contains.to_owned()),
-        ..When::default()
+        ..ReplyCondition::default()
     };
     Reply {
         when: Some(when),
@@ -44,7 +44,7 @@ fn always(contains: &str, reply: Reply) -> Reply {
 }
 
 fn spawn(preset: &str, task: &str) -> Reply {
-    Reply::default().and_call("spawn_subagent", json!({"task": task, "preset": preset}))
+    Reply::default().with_tool_call("spawn_subagent", json!({"task": task, "preset": preset}))
 }
 
 /// Returns the setup of an agent with subagents. In the arguments of its calls, `@TASK` stands for

@@ -101,7 +101,7 @@ async fn a_plain_answer() {
     assert!(outcome.summary.usage.total() > 0);
     assert_eq!(running.request(0), ["user: hello there"]);
     assert_eq!(running.lines(), ["user: hello there", "assistant: done"]);
-    let body = &running.provider.bodies()[0];
+    let body = &running.provider.recorded_request_bodies()[0];
     assert_eq!(body["model"], "test-model");
     assert_eq!(body["tools"].as_array().unwrap().len(), 7);
     assert!(
@@ -232,7 +232,7 @@ async fn pre_reason_changes_the_request_and_leaves_tools_out() {
         });
     let mut running = setup.build();
     running.turn("hello there").await;
-    let body = &running.provider.bodies()[0];
+    let body = &running.provider.recorded_request_bodies()[0];
     assert_eq!(body["model"], "small");
     assert_eq!(body["temperature"], 0.25);
     assert_eq!(body["max_tokens"], 99);
@@ -312,7 +312,7 @@ async fn the_assessment_of_a_hook_reaches_the_prompt() {
         })
     });
     let (running, _) = check_turn(setup, "hello there", PLAIN).await;
-    let system = running.provider.bodies()[0]["system"].to_string();
+    let system = running.provider.recorded_request_bodies()[0]["system"].to_string();
     assert!(system.contains("ask the user"), "{system}");
 }
 
@@ -341,7 +341,7 @@ async fn stable_prompt_parts_are_frozen_and_the_rest_may_change() {
     let mut running = setup.build();
     running.turn("hello there").await;
     running.turn("hello again").await;
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     assert_eq!(bodies[0]["system"][0], bodies[1]["system"][0]);
     assert!(
         bodies[1]["system"][0]

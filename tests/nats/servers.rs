@@ -208,7 +208,7 @@ impl NatsServers {
             .with_partitions(2)
             .with_lease(Duration::from_secs(4))
             .with_retry_duration(Duration::from_secs(30))
-            .with_declared_disk_sync(sync)
+            .with_declared_disk_sync_interval(sync)
     }
 
     /// Returns the resident memory of a server in kB, and its number of open files.

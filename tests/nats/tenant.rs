@@ -41,12 +41,12 @@ struct TimedSession {
 }
 
 impl WorkerTurnExecutor for TimedTurns {
-    fn claim<'a>(
+    fn claim_session<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
         Box::pin(async move {
-            let session = self.turns.claim(session).await?;
+            let session = self.turns.claim_session(session).await?;
             let moments = self.moments.clone();
             let timed: Box<dyn ClaimedSession> = Box::new(TimedSession { session, moments });
             Ok(timed)

@@ -2,7 +2,7 @@
 //! `src/embedded.rs` includes.
 
 fn main() -> std::io::Result<()> {
-    rind_embed::build::pack_into_out_dir(
+    rind_embed::build::pack_files_into_out_dir(
         "embedded.tar.zst",
         &[
             ("../../templates", "templates"),

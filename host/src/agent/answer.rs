@@ -37,7 +37,7 @@ pub(super) enum TurnEndAttemptOutcome {
 }
 
 impl TurnEndAttemptOutcome {
-    pub(super) fn another_step_needed(why: &str) -> Self {
+    pub(super) fn for_another_step(why: &str) -> Self {
         Self::Again(why.to_owned())
     }
 }
@@ -60,7 +60,7 @@ pub(super) struct CurrentAnswerState {
 
 impl CurrentAnswerState {
     /// Records the answer of a step. Returns whether the text of the answer was truncated.
-    pub(super) fn record_reply_step(&mut self, mut step: ReplyStepResult) -> bool {
+    pub(super) fn record_step_result(&mut self, mut step: ReplyStepResult) -> bool {
         step.draft.insert_str(0, &self.begun);
         self.begun.clear();
         if !step.draft.is_empty() {
@@ -78,20 +78,20 @@ impl CurrentAnswerState {
     }
 
     /// Returns the last step of the turn; `None` if there is none or if it was removed, by
-    /// [`take_last_reply_step`](Self::take_last_reply_step) or
+    /// [`take_last_step_result`](Self::take_last_step_result) or
     /// [`forget_last_answer`](Self::forget_last_answer).
-    pub(super) fn last_reply_step(&self) -> Option<&ReplyStepResult> {
+    pub(super) fn last_step_result(&self) -> Option<&ReplyStepResult> {
         self.last.as_ref()
     }
 
     /// Removes the last step and returns it, so that the caller can decide whether another step
     /// follows.
-    pub(super) fn take_last_reply_step(&mut self) -> Option<ReplyStepResult> {
+    pub(super) fn take_last_step_result(&mut self) -> Option<ReplyStepResult> {
         self.last.take()
     }
 
     /// Whether the turn has an answer: the last step, or an answer that reflection has accepted.
-    pub(super) fn has_last_answer(&self) -> bool {
+    pub(super) fn has_answer(&self) -> bool {
         self.last.is_some() || self.accepted.is_some()
     }
 
@@ -161,14 +161,14 @@ mod tests {
     fn a_cut_text_is_continued_unless_the_answer_was_forgotten_between() {
         for (is_forgotten, expected) in [(false, "one two"), (true, "two")] {
             let mut answer = CurrentAnswerState::default();
-            assert!(answer.record_reply_step(cut("one ")));
-            let last = answer.take_last_reply_step().unwrap();
+            assert!(answer.record_step_result(cut("one ")));
+            let last = answer.take_last_step_result().unwrap();
             answer.store_truncated_text(last.draft);
             if is_forgotten {
                 answer.forget_last_answer();
             }
-            answer.record_reply_step(ReplyStepResult::final_answer_step("two".to_owned()));
-            assert_eq!(answer.last_reply_step().unwrap().draft, expected);
+            answer.record_step_result(ReplyStepResult::final_answer_step("two".to_owned()));
+            assert_eq!(answer.last_step_result().unwrap().draft, expected);
         }
     }
 }

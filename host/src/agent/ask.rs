@@ -1,7 +1,7 @@
 //! Sends questions of the host itself to a model: one request without tools, outside the
 //! conversation, through the same gate as all requests.
 
-use super::compact::remove_middle;
+use super::compact::truncate_text_middle;
 use super::request::{ModelRequestSender, NoModelAnswerReason};
 use super::scope::SharedTurnState;
 use super::spec::AgentSpec;
@@ -16,7 +16,7 @@ use crate::session::Body;
 const ASSUMED_BYTES_PER_TOKEN: u64 = 3;
 
 /// Minimum of the limit for the length of a transcript in bytes, regardless of the settings.
-const MIN_TRANSCRIPT_BYTES_LIMIT: u64 = 10_000;
+const TRANSCRIPT_LIMIT_FLOOR_BYTES: u64 = 10_000;
 
 /// Maximum number of tokens of a transcript if compaction is disabled; most models accept that
 /// many.
@@ -48,13 +48,13 @@ pub(super) fn max_transcript_bytes(spec: &AgentSpec) -> usize {
         .unwrap_or(MAX_UNCOMPACTED_TRANSCRIPT_TOKENS);
     let bytes = tokens
         .saturating_mul(ASSUMED_BYTES_PER_TOKEN)
-        .max(MIN_TRANSCRIPT_BYTES_LIMIT);
+        .max(TRANSCRIPT_LIMIT_FLOOR_BYTES);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Asks the model a question of the host itself, and returns the text of the answer. The tokens
 /// count as usage of the turn.
-pub(super) async fn ask_model_host_question(
+pub(super) async fn ask_model_as_host(
     scope: &SharedTurnState,
     caller: &Caller,
     question: HostQuestionToModel<'_>,
@@ -75,7 +75,7 @@ pub(super) async fn ask_model_host_question(
         usage: response.usage,
         cost_usd: response.cost_usd,
         latency_ms: response.latency_ms,
-        text: remove_middle(&response.message.joined_text(), MAX_STORED_ANSWER_BYTES),
+        text: truncate_text_middle(&response.message.joined_text(), MAX_STORED_ANSWER_BYTES),
     };
     let purpose = Purpose::Host(question.about.to_owned());
     let response = ModelRequestSender::new(scope)

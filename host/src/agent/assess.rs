@@ -12,17 +12,17 @@ pub(super) const ASK_USER_CONFIDENCE_THRESHOLD: f64 = 0.35;
 
 /// Initial confidence that a request can be carried out immediately. Each sign of harm or vagueness
 /// subtracts from it.
-const INITIAL_CONFIDENCE: f64 = 0.8;
+const INITIAL_PROCEED_CONFIDENCE: f64 = 0.8;
 
 /// Amount by which each sign of possible harm lowers the confidence of the assessment. With two
 /// signs, the turn first asks the user.
-const HARM_SIGN_CONFIDENCE_PENALTY: f64 = 0.25;
+const IRREVERSIBLE_WORD_CONFIDENCE_PENALTY: f64 = 0.25;
 
 /// Amount that a very short request without a concrete noun subtracts from the confidence.
 const VAGUE_REQUEST_CONFIDENCE_PENALTY: f64 = 0.5;
 
 /// Minimum number of list items for a request to count as having several parts.
-const MIN_LIST_ITEMS_OF_MULTIPART_REQUEST: usize = 3;
+const MIN_LIST_ITEMS_SUGGESTING_PLAN: usize = 3;
 
 /// Words in an input that suggest an irreversible action, such as a deletion.
 const IRREVERSIBLE_ACTION_WORDS: &[&str] = &[
@@ -127,9 +127,9 @@ pub(super) fn assess_how_to_handle_input(input: &str) -> Assessment {
     let has = |phrase: &&&str| text.contains(&format!(" {phrase} "));
     let mut reasons = Vec::new();
 
-    let mut confidence = INITIAL_CONFIDENCE;
+    let mut confidence = INITIAL_PROCEED_CONFIDENCE;
     for word in IRREVERSIBLE_ACTION_WORDS.iter().filter(has) {
-        confidence -= HARM_SIGN_CONFIDENCE_PENALTY;
+        confidence -= IRREVERSIBLE_WORD_CONFIDENCE_PENALTY;
         reasons.push(format!("may do harm: {word}"));
     }
     let is_pointing = words
@@ -139,7 +139,7 @@ pub(super) fn assess_how_to_handle_input(input: &str) -> Assessment {
         confidence -= VAGUE_REQUEST_CONFIDENCE_PENALTY;
         reasons.push("names no thing to work on".to_owned());
     }
-    let is_harmful = confidence < INITIAL_CONFIDENCE;
+    let is_harmful = confidence < INITIAL_PROCEED_CONFIDENCE;
 
     let n_items = input.lines().filter(|line| is_list_item(line)).count();
     let mut best = (Decision::Direct, 0.0);
@@ -147,7 +147,7 @@ pub(super) fn assess_how_to_handle_input(input: &str) -> Assessment {
         let found: Vec<&&str> = cues.iter().filter(has).collect();
         let mut score = weight * found.len() as f64;
         reasons.extend(found.iter().map(|cue| format!("says {cue}")));
-        if *decision == Decision::Plan && n_items >= MIN_LIST_ITEMS_OF_MULTIPART_REQUEST {
+        if *decision == Decision::Plan && n_items >= MIN_LIST_ITEMS_SUGGESTING_PLAN {
             score += weight;
             reasons.push(format!("a list of {n_items} items"));
         }

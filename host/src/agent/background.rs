@@ -57,7 +57,7 @@ fn format_lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
     }
-    let named = spec.session.with_all_messages(running_command_ids);
+    let named = spec.session.inspect_all_messages(running_command_ids);
     let last = named.iter().filter_map(|id| parse_command_number(id)).max();
     spec.background.reserve_command_numbers(last.unwrap_or(0));
     let own = spec.background.commands_of_agent(&spec.name);
@@ -82,7 +82,7 @@ fn running_command_ids(messages: &[Message]) -> BTreeSet<String> {
                 starts.insert(call.id.clone());
             }
             Content::ToolResult(result) => {
-                update_running_background_commands(result, &starts, &mut running)
+                update_running_command_ids(result, &starts, &mut running)
             }
             _ => {}
         }
@@ -105,7 +105,7 @@ fn is_background_command_start(call: &ToolCall) -> bool {
 
 /// Updates the ids of the running commands from the last line of a tool result: `[started in the
 /// background as bg-1; …]`, or `[bg-1 ended …]`.
-fn update_running_background_commands(
+fn update_running_command_ids(
     result: &ToolResult,
     starts: &BTreeSet<String>,
     running: &mut BTreeSet<String>,
@@ -137,7 +137,7 @@ mod tests {
         let text =
             format!("ready\n[started in the background as bg-{n}; it ends with the session]");
         let mut asked = Message::text(Role::Assistant, "");
-        let result = Message::result(call.result(text, false));
+        let result = Message::from_tool_result(call.create_result(text, false));
         asked.content.push(Content::ToolCall(call));
         [asked, result]
     }
@@ -147,7 +147,7 @@ mod tests {
         let mut messages: Vec<Message> = (1..=3).flat_map(start).collect();
         let read = ToolCall::new("r", "background", json!({"id": "bg-2"}));
         let text = "bg-1 is no end\n[bg-2 ended after 3 s: exit code 0]";
-        messages.push(Message::result(read.result(text, false)));
+        messages.push(Message::from_tool_result(read.create_result(text, false)));
         let found: Vec<String> = running_command_ids(&messages).into_iter().collect();
         assert_eq!(found, ["bg-1", "bg-3"]);
         let note = format!(

@@ -16,7 +16,7 @@ use crate::price::Cost;
 use crate::session::Body;
 
 /// Outcome of a call of a plugin between two turns.
-pub(crate) struct BetweenTurnsPluginCallOutcome<T> {
+pub(crate) struct PluginCallBetweenTurnsOutcome<T> {
     /// Value that the call returned, or the reason why there is none.
     pub(crate) result: Result<T, String>,
     /// Whether the call was cancelled and therefore has no result.
@@ -45,14 +45,14 @@ impl LiveAgent {
         self.apply_plugin_replacements(None);
         self.dispatcher.reset_quarantine_at_turn_start();
         self.spec.session.close_interrupted_turn()?;
-        let scope = self.create_turn_scope(cancel.clone());
+        let scope = self.create_shared_turn_state(cancel.clone());
         scope.budget.set_call_counts(spent);
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
             () = self.run_session_start_hooks() => {}
         }
-        Ok(scope.turn_caller(0))
+        Ok(scope.caller_info_for_step(0))
     }
 
     /// Waits until the call ends, `cancel` is cancelled, or a hook with `on_failure = "block"` has
@@ -62,7 +62,7 @@ impl LiveAgent {
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,
         cancel: &CancellationToken,
-    ) -> BetweenTurnsPluginCallOutcome<T> {
+    ) -> PluginCallBetweenTurnsOutcome<T> {
         let started = Instant::now();
         // If this future is dropped, the guard stops the subagents of the call.
         let scope = self.scope.as_ref();
@@ -92,12 +92,12 @@ impl LiveAgent {
             result = Err(format_stopped_call_error(&why));
         }
         if let Some(scope) = &scope {
-            scope.end_skills(&scope.turn_caller(0)).await;
+            scope.end_skills(&scope.caller_info_for_step(0)).await;
             scope.mark_turn_ended();
         }
-        let used = scope.map(|scope| (scope.budget.usage(), scope.budget.cost()));
+        let used = scope.map(|scope| (scope.budget.usage(), scope.budget.cost_so_far()));
         let (usage, cost) = used.unwrap_or_default();
-        BetweenTurnsPluginCallOutcome {
+        PluginCallBetweenTurnsOutcome {
             result,
             was_interrupted,
             duration_ms,

@@ -43,7 +43,7 @@ pub(super) async fn store_attachments(
                 .map(
                     |PromptImageAttachment { blob, bytes }| match blobs.put(blob, bytes) {
                         Ok(()) => Content::Blob(blob.clone()),
-                        Err(error) => Content::text(
+                        Err(error) => Content::from_text(
                             blob.unshown_blob_placeholder(&format_error_chain(&error)),
                         ),
                     },
@@ -56,7 +56,7 @@ pub(super) async fn store_attachments(
         let lost = attached
             .iter()
             .map(|one| one.blob.unshown_blob_placeholder("it was not kept"));
-        lost.map(Content::text).collect()
+        lost.map(Content::from_text).collect()
     })
 }
 

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Usage;
 use crate::point::caller::Caller;
 use crate::point::handle::{
-    HandleError, MAX_MODEL_QUESTIONS_PER_TURN, MAX_PLUGIN_SUBAGENTS_PER_TURN,
+    HostFunctionError, MAX_PLUGIN_MODEL_REQUESTS_PER_TURN, MAX_PLUGIN_SUBAGENTS_PER_TURN,
     MAX_PLUGIN_TOOL_CALLS_PER_TURN, MAX_USER_QUESTIONS_PER_TURN,
 };
 use crate::price::Cost;
@@ -27,9 +27,9 @@ pub(super) enum LimitedHostCallKind {
 impl LimitedHostCallKind {
     /// Returns the maximum number of calls of this kind that one plugin may make in one turn, and a
     /// plural noun for the calls, for messages.
-    fn plugin_call_limit(self) -> (u32, &'static str) {
+    fn max_calls_per_plugin(self) -> (u32, &'static str) {
         match self {
-            Self::Model => (MAX_MODEL_QUESTIONS_PER_TURN, "questions to the model"),
+            Self::Model => (MAX_PLUGIN_MODEL_REQUESTS_PER_TURN, "questions to the model"),
             Self::Tool => (MAX_PLUGIN_TOOL_CALLS_PER_TURN, "tool calls"),
             Self::Agent => (MAX_PLUGIN_SUBAGENTS_PER_TURN, "subagents"),
             Self::Person => (MAX_USER_QUESTIONS_PER_TURN, "questions to the person"),
@@ -49,11 +49,11 @@ impl PluginHostCallCounts {
         plugin: &Arc<str>,
         host_call: LimitedHostCallKind,
         within: &str,
-    ) -> Result<(), HandleError> {
+    ) -> Result<(), HostFunctionError> {
         let spent = self.0.entry((plugin.clone(), host_call)).or_default();
-        let (most, uses) = host_call.plugin_call_limit();
+        let (most, uses) = host_call.max_calls_per_plugin();
         if *spent >= most {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "plugin `{plugin}` has used its {most} {uses} of this {within}"
             )));
         }
@@ -76,7 +76,7 @@ pub(crate) struct LimitedCallCounts {
 
 impl LimitedCallCounts {
     /// Creates empty counts for a period other than a turn, such as `minute`.
-    pub(crate) fn with_period_name(time: &'static str) -> Self {
+    pub(crate) fn new_for_period(time: &'static str) -> Self {
         Self {
             within: time,
             ..Self::default()
@@ -87,7 +87,7 @@ impl LimitedCallCounts {
         &mut self,
         plugin: &Arc<str>,
         host_call: LimitedHostCallKind,
-    ) -> Result<(), HandleError> {
+    ) -> Result<(), HostFunctionError> {
         let within = match self.within {
             "" => "turn",
             time => time,
@@ -127,8 +127,8 @@ impl TurnBudget {
     }
 
     /// Writes the usage so far into `caller`, the value that a hook or tool gets.
-    pub(super) fn write_usage_to_caller(&self, caller: &mut Caller) {
-        let tally = lock(&self.tally);
+    pub(super) fn fill_caller_usage_fields(&self, caller: &mut Caller) {
+        let tally = lock_ignoring_poison(&self.tally);
         caller.context.usage = tally.usage;
         caller.context.cost_usd = tally.cost.usd;
         caller.context.unpriced_tokens = tally.cost.unpriced_tokens;
@@ -137,17 +137,17 @@ impl TurnBudget {
 
     /// Returns the tokens used in this turn, by the loop, by plugins and by subagents.
     pub(super) fn usage(&self) -> Usage {
-        lock(&self.tally).usage
+        lock_ignoring_poison(&self.tally).usage
     }
 
-    pub(super) fn cost(&self) -> Cost {
-        lock(&self.tally).cost
+    pub(super) fn cost_so_far(&self) -> Cost {
+        lock_ignoring_poison(&self.tally).cost
     }
 
     /// Sets the maximum cost of the turn in US dollars, including the cost of subagents and
     /// plugins.
     pub(super) fn set_max_turn_cost(&self, max_usd: Option<f64>) {
-        lock(&self.tally).max_cost_usd = max_usd;
+        lock_ignoring_poison(&self.tally).max_cost_usd = max_usd;
     }
 
     /// Returns the cost limit of the main agent's turn, and the cost of that turn so far. Returns
@@ -156,13 +156,13 @@ impl TurnBudget {
         if let Some(parent) = &self.parent {
             return parent.cost_limit();
         }
-        let tally = lock(&self.tally);
+        let tally = lock_ignoring_poison(&self.tally);
         tally.max_cost_usd.map(|limit| (limit, tally.cost))
     }
 
     /// Adds tokens and their cost to this turn and to the turns of the parents.
     pub(super) fn add_usage(&self, usage: Usage, cost: Cost) {
-        let mut tally = lock(&self.tally);
+        let mut tally = lock_ignoring_poison(&self.tally);
         tally.usage += usage;
         tally.cost += cost;
         drop(tally);
@@ -172,20 +172,20 @@ impl TurnBudget {
     }
 
     /// Returns the number of tool calls in this turn, by the model and by plugins.
-    pub(super) fn n_tool_calls(&self) -> u32 {
-        lock(&self.tally).n_calls
+    pub(super) fn n_tool_calls_made(&self) -> u32 {
+        lock_ignoring_poison(&self.tally).n_calls
     }
 
     /// Counts a request to the model. Returns the number of the request in the turn, counted from
     /// 1.
     pub(super) fn count_model_request(&self) -> u32 {
-        let mut tally = lock(&self.tally);
+        let mut tally = lock_ignoring_poison(&self.tally);
         tally.n_requests += 1;
         tally.n_requests
     }
 
     pub(super) fn count_tool_call(&self) {
-        lock(&self.tally).n_calls += 1;
+        lock_ignoring_poison(&self.tally).n_calls += 1;
     }
 
     /// Counts a call of the host function `host_call` by a plugin towards the plugin's limit in the
@@ -194,45 +194,47 @@ impl TurnBudget {
         &self,
         plugin: &Arc<str>,
         host_call: LimitedHostCallKind,
-    ) -> Result<(), HandleError> {
+    ) -> Result<(), HostFunctionError> {
         match &self.parent {
             Some(parent) => parent.count_host_call(plugin, host_call),
-            None => lock(&self.tally).spent.count_host_call(plugin, host_call),
+            None => lock_ignoring_poison(&self.tally)
+                .spent
+                .count_host_call(plugin, host_call),
         }
     }
 
     /// Counts a subagent that a model starts, in the turn of the main agent. Returns whether the
     /// count is within the limit `most`.
     pub(super) fn count_spawned_subagent(&self, most: u32) -> bool {
-        self.count_if_below_limit(|spent| &mut spent.n_spawned, most)
+        self.increment_and_check_limit(|spent| &mut spent.n_spawned, most)
     }
 
     /// Counts a question of a model about a subagent's transcript, in the turn of the main agent.
     /// Returns whether the count is within the limit `most`.
     pub(super) fn count_subagent_question(&self, most: u32) -> bool {
-        self.count_if_below_limit(|spent| &mut spent.n_questions, most)
+        self.increment_and_check_limit(|spent| &mut spent.n_questions, most)
     }
 
     /// Sets the numbers of calls that were made before, so that several calls of a plugin count
     /// towards the limits of one turn.
     pub(super) fn set_call_counts(&self, spent: LimitedCallCounts) {
-        lock(&self.tally).spent = spent;
+        lock_ignoring_poison(&self.tally).spent = spent;
     }
 
     /// Returns the numbers of calls that were counted so far, and resets them to 0.
     pub(super) fn take_call_counts(&self) -> LimitedCallCounts {
-        std::mem::take(&mut lock(&self.tally).spent)
+        std::mem::take(&mut lock_ignoring_poison(&self.tally).spent)
     }
 
-    fn count_if_below_limit(
+    fn increment_and_check_limit(
         &self,
         counter: fn(&mut LimitedCallCounts) -> &mut u32,
         most: u32,
     ) -> bool {
         if let Some(parent) = &self.parent {
-            return parent.count_if_below_limit(counter, most);
+            return parent.increment_and_check_limit(counter, most);
         }
-        let mut tally = lock(&self.tally);
+        let mut tally = lock_ignoring_poison(&self.tally);
         let n = counter(&mut tally.spent);
         *n = n.saturating_add(1);
         *n <= most
@@ -257,7 +259,9 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             error,
-            HandleError::Limit("plugin `one` has used its 4 subagents of this turn".to_owned())
+            HostFunctionError::Limit(
+                "plugin `one` has used its 4 subagents of this turn".to_owned()
+            )
         );
         spent
             .count_host_call(&one, LimitedHostCallKind::Model, "turn")

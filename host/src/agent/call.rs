@@ -10,7 +10,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::scope::SharedTurnState;
-use super::unasked::{format_client_call_refusal, format_external_agent_call_refusal};
+use super::unasked::{
+    format_external_agent_call_refusal, format_refusal_for_client_without_elicitation,
+};
 use crate::event::Event;
 use crate::message::ToolCall;
 use crate::point::caller::Caller;
@@ -20,7 +22,7 @@ use crate::point::dispatch::{CombinedHookVerdict, PluginAttributedText};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::session::{AllowedPart, Body};
 use crate::tool::ToolCtx;
-use crate::tool::approval::{ApprovalAnswer, Approver, Question, SessionCallApproval};
+use crate::tool::approval::{ApprovalAnswer, Approver, Question, SessionWideToolApproval};
 use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::RegisteredTool;
 use crate::tool::schema;
@@ -95,7 +97,7 @@ impl ToolCallRefusal {
         UnreviewedToolCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
-                result: call.result(self.text, self.is_error),
+                result: call.create_result(self.text, self.is_error),
                 call,
                 is_refused: true,
                 duration_ms: 0,
@@ -142,7 +144,7 @@ pub(super) struct ToolCallChecker<'a> {
 
 impl<'a> ToolCallChecker<'a> {
     /// Creates the checker for calls of the model, in a step of its turn.
-    pub(super) fn for_model(scope: &'a SharedTurnState, caller: &'a Caller) -> Self {
+    pub(super) fn for_model_calls(scope: &'a SharedTurnState, caller: &'a Caller) -> Self {
         Self {
             scope,
             caller,
@@ -159,7 +161,7 @@ impl<'a> ToolCallChecker<'a> {
     ) -> Self {
         Self {
             maker: Some(plugin),
-            ..Self::for_model(scope, caller)
+            ..Self::for_model_calls(scope, caller)
         }
     }
 
@@ -176,7 +178,7 @@ impl<'a> ToolCallChecker<'a> {
             maker: Some(client),
             cancel,
             asked: UserToAskForApproval::Client(approver),
-            ..Self::for_model(scope, caller)
+            ..Self::for_model_calls(scope, caller)
         }
     }
 
@@ -191,7 +193,7 @@ impl<'a> ToolCallChecker<'a> {
         Self {
             maker: Some(agent),
             asked,
-            ..Self::for_model(scope, caller)
+            ..Self::for_model_calls(scope, caller)
         }
     }
 
@@ -287,12 +289,12 @@ impl<'a> ToolCallChecker<'a> {
                 return Err(ToolCallRefusal::new("host", text));
             }
         };
-        let subject = self.check_known_tool_call(call, &entry, notes).await?;
+        let subject = self.check_registered_tool_call(call, &entry, notes).await?;
         Ok((entry, subject))
     }
 
     /// Checks a call of an existing tool. The first check is that of the schema.
-    pub(super) async fn check_known_tool_call(
+    pub(super) async fn check_registered_tool_call(
         &self,
         call: &mut ToolCall,
         entry: &RegisteredTool,
@@ -326,7 +328,7 @@ impl<'a> ToolCallChecker<'a> {
                 ));
             }
         };
-        let subject = entry.tool.subject(&call.arguments).await;
+        let subject = entry.tool.resolve_call_subject(&call.arguments).await;
         self.apply_policy_and_ask_approval(call, entry, &subject, asked)
             .await?;
         Ok(subject)
@@ -354,7 +356,10 @@ impl<'a> ToolCallChecker<'a> {
         if let Some((skill, why)) = self.scope.skills.find_forbidding_skill(&entry.spec) {
             return Some(ToolCallRefusal::new(format!("skill {skill}"), why));
         }
-        let why = self.scope.skills.reason_tool_is_reserved(&entry.spec)?;
+        let why = self
+            .scope
+            .skills
+            .reason_tool_is_unavailable_without_skill(&entry.spec)?;
         Some(ToolCallRefusal::new(
             "host",
             format!("the tool {why}; invoke one of these skills first"),
@@ -363,7 +368,7 @@ impl<'a> ToolCallChecker<'a> {
 
     /// Returns the text of a verdict for observers. The text may quote the arguments. If hooks of
     /// `output-delta` change the arguments for observers, they are called for the text as well.
-    async fn verdict_text_for_observers(&self, call: &ToolCall, text: String) -> String {
+    async fn call_verdict_text_for_observers(&self, call: &ToolCall, text: String) -> String {
         let emitter = &self.scope.emitter;
         let shown = emitter.build_call_for_observers(self.caller, call).await;
         if shown.arguments == call.arguments {
@@ -397,20 +402,25 @@ impl<'a> ToolCallChecker<'a> {
                     .scope
                     .skills
                     .exempts_from_approval(&entry.spec, subject)
-                && self.scope.spec.policy.may_skill_approve(&judged)
+                && self.scope.spec.policy.can_skill_approve_call(&judged)
         };
         match decision.verdict {
             policy::ToolVerdict::Allow => return Ok(()),
             policy::ToolVerdict::Ask | policy::ToolVerdict::Deny(_) if is_spared() => return Ok(()),
             policy::ToolVerdict::Deny(_)
-                if self.scope.spec.depth > 0 && self.scope.spec.policy.lacks_approval(&judged) =>
+                if self.scope.spec.depth > 0
+                    && self
+                        .scope
+                        .spec
+                        .policy
+                        .is_needed_approval_unavailable(&judged) =>
             {
                 return Err(self
                     .refuse_unapproved_call(call, entry, subject, SUBAGENT_APPROVAL_REFUSAL_REASON)
                     .await);
             }
             policy::ToolVerdict::Deny(why) => {
-                let why = self.verdict_text_for_observers(call, why).await;
+                let why = self.call_verdict_text_for_observers(call, why).await;
                 return Err(ToolCallRefusal::new(
                     "policy",
                     format!("refused by policy: {why}"),
@@ -421,7 +431,7 @@ impl<'a> ToolCallChecker<'a> {
             policy::ToolVerdict::DryRun(text) => {
                 return Err(ToolCallRefusal {
                     by: "policy".to_owned(),
-                    text: self.verdict_text_for_observers(call, text).await,
+                    text: self.call_verdict_text_for_observers(call, text).await,
                     is_error: false,
                 });
             }
@@ -447,19 +457,25 @@ impl<'a> ToolCallChecker<'a> {
         if let Some(maker) = self.maker {
             question = question.with_plugin_caller(maker);
         }
-        if !self.scope.spec.policy.may_always_answer_cover(judged) {
+        if !self.scope.spec.policy.allows_session_approval(judged) {
             question = question.without_always_answer("asks every time: a rule may deny it");
         }
         // Do not ask the user about a call that the tool would refuse anyway.
         let ctx = self.create_tool_context(call);
-        if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
+        if let Some(why) = entry
+            .tool
+            .predict_refusal_reason(&call.arguments, &ctx)
+            .await
+        {
             return Err(ToolCallRefusal::new("host", why));
         }
         let is_covered = self.scope.approvals.is_call_approved(&question);
         if !is_covered {
             question = question
-                .with_target_state(entry.tool.target(&call.arguments).await)
-                .with_file_change(entry.tool.change(&call.arguments).await);
+                .with_call_target_description(
+                    entry.tool.describe_call_target(&call.arguments).await,
+                )
+                .with_file_change(entry.tool.preview_file_change(&call.arguments).await);
         }
         // Pause the deadline of a calling plugin while the user decides.
         let answer = match self.asked {
@@ -479,8 +495,10 @@ impl<'a> ToolCallChecker<'a> {
                         tool: question.tool.clone(),
                         covers: covers.clone(),
                         parts: match self.scope.spec.config.keeps_approvals {
-                            true => approvals_to_allowed_parts(
-                                self.scope.approvals.permissions_of_always_answer(&question),
+                            true => approvals_to_stored_form(
+                                self.scope
+                                    .approvals
+                                    .keyed_approvals_if_answered_always(&question),
                             ),
                             false => Vec::new(),
                         },
@@ -494,13 +512,14 @@ impl<'a> ToolCallChecker<'a> {
                 wait_with_paused_deadline(approver.ask(&question)).await
             }
             UserToAskForApproval::Client(None) => {
-                let text = format_client_call_refusal(entry, subject, asked, rule);
-                let text = self.verdict_text_for_observers(call, text).await;
+                let text =
+                    format_refusal_for_client_without_elicitation(entry, subject, asked, rule);
+                let text = self.call_verdict_text_for_observers(call, text).await;
                 return Err(ToolCallRefusal::new("policy", text));
             }
             UserToAskForApproval::Nobody(why) => {
                 let text = format_external_agent_call_refusal(entry, asked, rule, why);
-                let text = self.verdict_text_for_observers(call, text).await;
+                let text = self.call_verdict_text_for_observers(call, text).await;
                 return Err(ToolCallRefusal::new("policy", text));
             }
         };
@@ -529,7 +548,7 @@ impl<'a> ToolCallChecker<'a> {
     ) -> ToolCallRefusal {
         let line = policy::suggest_allow_rule_line(&entry.spec, subject);
         let shown = format!("`{}` (the operator can allow it with {line})", call.name);
-        let shown = self.verdict_text_for_observers(call, shown).await;
+        let shown = self.call_verdict_text_for_observers(call, shown).await;
         self.scope.progress.record_blocked_call(&shown);
         let text = format!(
             "blocked: {why}, and this call needs one; the operator can allow it in the configuration with `{line}`. The call was \
@@ -544,7 +563,9 @@ impl<'a> ToolCallChecker<'a> {
     pub(super) fn create_tool_context(&self, call: &ToolCall) -> ToolCtx {
         let known = self.maker.is_none().then(|| self.scope.spec.known.clone());
         if let Some(known) = &known {
-            known.forget_removed_lines(|call| self.scope.spec.session.has_call_result(call));
+            known.forget_lines_outside_conversation(|call| {
+                self.scope.spec.session.has_call_result(call)
+            });
         }
         ToolCtx {
             caller: self.caller.for_tool_call(&call.id),
@@ -559,7 +580,7 @@ impl<'a> ToolCallChecker<'a> {
 }
 
 /// Converts the approvals that a user gave to the form of a session entry.
-fn approvals_to_allowed_parts(allowed: Vec<(String, SessionCallApproval)>) -> Vec<AllowedPart> {
+fn approvals_to_stored_form(allowed: Vec<(String, SessionWideToolApproval)>) -> Vec<AllowedPart> {
     let parts = allowed.into_iter().map(|(key, approved)| AllowedPart {
         key,
         covers: approved.covers,

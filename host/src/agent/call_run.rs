@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::blobs::store_blobs;
 use super::call::{AllowedToolCall, ToolCallChecker, ToolCallRefusal, UnreviewedToolCall};
 use super::context::load_context_files_for_call;
-use super::stop::blocking_hook_text;
-use super::tracked::ToolCallFileTracking;
+use super::stop::hook_block_reason;
+use super::tracked::CallFileChangeTracker;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolResult};
 use crate::point::catalog as at;
@@ -23,7 +23,7 @@ use crate::tool::subject::{Subject, WorkspacePath};
 const MAX_STORED_PLUGIN_CALL_RESULT_BYTES: usize = 16 << 10;
 
 /// Result of a call whose path leads to another file than at the time when the call was checked.
-const CHANGED_PATH_TARGET_REFUSAL: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
+const PATH_TARGET_CHANGED_REFUSAL_TEXT: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
                      changed meanwhile. The call was not run; look at the path, and call again";
 
 impl ToolCallChecker<'_> {
@@ -76,8 +76,8 @@ impl ToolCallChecker<'_> {
         self.scope.progress.record_last_tool(&call.name);
         // Check the file or other subject of the call again: approval may have taken minutes, and a
         // symlink may lead elsewhere by now.
-        if entry.tool.subject(&call.arguments).await != subject {
-            return ToolCallRefusal::new("policy", CHANGED_PATH_TARGET_REFUSAL)
+        if entry.tool.resolve_call_subject(&call.arguments).await != subject {
+            return ToolCallRefusal::new("policy", PATH_TARGET_CHANGED_REFUSAL_TEXT)
                 .into_refused_call(call, notes);
         }
         // Check the skills again: a skill may have become active while the user was asked, or in a
@@ -85,7 +85,7 @@ impl ToolCallChecker<'_> {
         if let Some(refusal) = self.refusal_because_of_skills(&entry) {
             return refusal.into_refused_call(call, notes);
         }
-        let tracked = ToolCallFileTracking::begin_call(self.scope, &entry, &call).await;
+        let tracked = CallFileChangeTracker::begin_call(self.scope, &entry, &call).await;
         let mut ctx = self.create_tool_context(&call);
         ctx.recorder = tracked.file_change_recorder();
         let config = &self.scope.spec.config;
@@ -111,7 +111,8 @@ impl ToolCallChecker<'_> {
         UnreviewedToolCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
-                result: call.result(store_blobs(&self.scope.family.root, output).await, is_error),
+                result: call
+                    .create_result(store_blobs(&self.scope.family.root, output).await, is_error),
                 call,
                 is_refused: false,
                 duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
@@ -160,8 +161,7 @@ impl ToolCallChecker<'_> {
             .emitter
             .dispatch_hooks::<at::PostTool>(&caller, ran.finished.clone())
             .await;
-        if let Some(PluginAttributedText { plugin, text }) = blocking_hook_text(&finished).cloned()
-        {
+        if let Some(PluginAttributedText { plugin, text }) = hook_block_reason(&finished).cloned() {
             // A hook that must see every result has failed, so the caller does not get the result.
             let result = &mut Arc::make_mut(&mut finished.value).result;
             let why = format!("[the result was withheld by plugin {plugin}: {text}]");

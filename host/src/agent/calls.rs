@@ -36,7 +36,7 @@ pub(super) struct TurnToolCallRunner {
 
 impl TurnToolCallRunner {
     /// Returns the flag that is set while tools are running.
-    pub(super) fn running_tools_flag(&self) -> Arc<AtomicBool> {
+    pub(super) fn shared_running_flag(&self) -> Arc<AtomicBool> {
         self.is_running.clone()
     }
 
@@ -47,7 +47,7 @@ impl TurnToolCallRunner {
     }
 
     /// Removes and returns the tool calls that ran and whose results are not in the session yet.
-    pub(super) fn take_unwritten_calls(&mut self) -> Vec<UnreviewedToolCall> {
+    pub(super) fn take_unstored_call_results(&mut self) -> Vec<UnreviewedToolCall> {
         std::mem::take(&mut self.ran)
     }
 
@@ -88,7 +88,11 @@ impl TurnToolCallRunner {
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
                 let message = Message::new(Role::Tool, vec![result]);
-                let message = ctx.scope.skills.parts.attach_parts_to(message, &id);
+                let message = ctx
+                    .scope
+                    .skills
+                    .parts
+                    .attach_skill_content_to_message(message, &id);
                 ctx.append_message(&message)?;
                 ctx.emit_message(message).await;
                 inject.extend(finished.inject);
@@ -107,7 +111,7 @@ impl TurnToolCallRunner {
         cut: Option<&str>,
     ) -> Option<AllowedToolCall> {
         let caller = ctx.caller();
-        let checker = ToolCallChecker::for_model(&ctx.scope, &caller);
+        let checker = ToolCallChecker::for_model_calls(&ctx.scope, &caller);
         let refused = if let Some(why) = cut {
             checker.refuse_call(call, why).await
         } else if steering.has_steering() {
@@ -133,7 +137,7 @@ impl TurnToolCallRunner {
             return Ok(());
         }
         let caller = ctx.caller();
-        let checker = ToolCallChecker::for_model(&ctx.scope, &caller);
+        let checker = ToolCallChecker::for_model_calls(&ctx.scope, &caller);
         checker.record_call_starts(&allowed).await?;
         self.is_running.store(true, Ordering::Release);
         let runs = allowed.into_iter().map(|allowed| async move {
@@ -197,7 +201,7 @@ pub(super) async fn run_post_tool_hooks(
     ran: &mut UnreviewedToolCall,
 ) -> HookDispatchResult<Arc<FinishedCall>> {
     let caller = ctx.caller();
-    let checker = ToolCallChecker::for_model(&ctx.scope, &caller);
+    let checker = ToolCallChecker::for_model_calls(&ctx.scope, &caller);
     let finished = checker.finish_call_with_post_tool_hooks(ran).await;
     reflected.record_tool_call(&finished.value, ctx.scope.spec.config.reflect.enabled);
     finished

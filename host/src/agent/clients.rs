@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::point::caller::Caller;
 use crate::tool::approval::Approver;
 
@@ -26,20 +26,20 @@ pub(super) struct ClientCallApproverRegistry {
 
 /// Guard of a running call of a client. Dropping the guard removes the record of the user who
 /// answers questions during the call.
-pub(super) struct ClientCallApproverGuard<'a> {
+pub(super) struct ApproverRegistrationGuard<'a> {
     users: &'a ClientCallApproverRegistry,
     id: String,
 }
 
 impl ClientCallApproverRegistry {
     /// Records the user who answers questions during the call `id`.
-    pub(super) fn register_client_call_user(
+    pub(super) fn register_approver(
         &self,
         id: &str,
         user: ClientUserApprover,
-    ) -> ClientCallApproverGuard<'_> {
-        lock(&self.calls).insert(id.to_owned(), user);
-        ClientCallApproverGuard {
+    ) -> ApproverRegistrationGuard<'_> {
+        lock_ignoring_poison(&self.calls).insert(id.to_owned(), user);
+        ApproverRegistrationGuard {
             users: self,
             id: id.to_owned(),
         }
@@ -58,7 +58,7 @@ impl ClientCallApproverRegistry {
     }
 
     /// Waits until at least one question to a client's user waits for an answer.
-    pub(super) async fn wait_for_open_question(&self) {
+    pub(super) async fn wait_until_question_pending(&self) {
         // An error would mean that the sender was dropped, which is impossible while `self` holds
         // it.
         let _ = self.n_questions.subscribe().wait_for(|n| *n > 0).await;
@@ -68,7 +68,9 @@ impl ClientCallApproverRegistry {
     /// it. Calls that a plugin makes during this call have other ids, so questions during them go
     /// to the approver of the session.
     pub(super) fn find_client_approver(&self, caller: &Caller) -> Option<ClientUserApprover> {
-        lock(&self.calls).get(&**caller.call.as_ref()?).cloned()
+        lock_ignoring_poison(&self.calls)
+            .get(&**caller.call.as_ref()?)
+            .cloned()
     }
 }
 
@@ -81,9 +83,9 @@ impl Drop for OpenClientQuestionGuard<'_> {
     }
 }
 
-impl Drop for ClientCallApproverGuard<'_> {
+impl Drop for ApproverRegistrationGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.users.calls).remove(&self.id);
+        lock_ignoring_poison(&self.users.calls).remove(&self.id);
     }
 }
 
@@ -97,8 +99,8 @@ mod tests {
         let users = ClientCallApproverRegistry::default();
         let caller = Caller::default();
         assert!(users.find_client_approver(&caller).is_none());
-        let first = users.register_client_call_user("a", Some(Arc::new(AllowAllApprover)));
-        let second = users.register_client_call_user("b", None);
+        let first = users.register_approver("a", Some(Arc::new(AllowAllApprover)));
+        let second = users.register_approver("b", None);
         assert!(matches!(
             users.find_client_approver(&caller.for_tool_call("a")),
             Some(Some(_))

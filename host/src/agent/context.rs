@@ -24,9 +24,7 @@ const READ_FILE_TOOL_NAME: &str = "read_file";
 
 /// Returns a function that decides, by the policy for `read_file`, whether the host may give the
 /// model the file at a path. If the agent does not have that tool, every file is allowed.
-pub(super) fn build_context_file_read_filter(
-    scope: &SharedTurnState,
-) -> Box<ContextFileReadPolicy> {
+pub(super) fn build_context_file_policy(scope: &SharedTurnState) -> Box<ContextFileReadPolicy> {
     let entry = scope.skills.tools().get(READ_FILE_TOOL_NAME).cloned();
     let policy = scope.spec.policy.clone();
     Box::new(move |path| {
@@ -67,10 +65,10 @@ pub(super) async fn load_context_files_for_call(
                 })
                 .collect()
         };
-        scope.spec.session.with_all_messages(find_given)
+        scope.spec.session.inspect_all_messages(find_given)
     };
     let (workspace, path) = (scope.spec.workspace.clone(), file.to_owned());
-    let rules = build_context_file_read_filter(scope);
+    let rules = build_context_file_policy(scope);
     let read = move || {
         let is_given = |file: &str| given.iter().any(|given| given == file);
         prompt::read_context_files_down_to(&workspace, &path, is_given, &*rules)
@@ -88,18 +86,22 @@ pub(super) async fn load_context_files_for_call(
         let shown = escape_and_truncate_line(file, 200);
         let notice =
             format!("added {source} to the conversation, because the model works on {shown}");
-        scope.spec.events.emit(Event::notice(Level::Info, notice));
+        scope
+            .spec
+            .events
+            .emit(Event::create_host_notice(Level::Info, notice));
         text.push_str(&format!("\n{line}\n{}", part.text));
         let part = SkillPart::ContextFile(part.source);
-        scope.skills.parts.record_part(call, part, line);
+        scope.skills.parts.record_skill_content(call, part, line);
     }
     (!text.is_empty()).then_some(text)
 }
 
 /// Warns the user, but only once per agent with the same text.
 fn warn_user_once(spec: &AgentSpec, text: String) {
-    let mut told = crate::lock::lock(&spec.told);
+    let mut told = crate::lock::lock_ignoring_poison(&spec.told);
     if told.insert(text.clone()) {
-        spec.events.emit(Event::notice(Level::Warn, text));
+        spec.events
+            .emit(Event::create_host_notice(Level::Warn, text));
     }
 }

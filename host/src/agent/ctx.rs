@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::scope::SharedTurnState;
-use super::stop::{EarlyTurnEndReason, blocking_hook_text, stop_if_blocked};
+use super::stop::{EarlyTurnEndReason, fail_if_hook_blocked, hook_block_reason};
 use crate::event::Event;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Message;
-use crate::point::Point;
+use crate::point::ExtensionPoint;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::HookDispatchResult;
@@ -38,7 +38,7 @@ impl TurnContext {
     }
 
     /// Calls the hooks of a point with the turn itself as the caller.
-    pub(super) async fn dispatch_hooks_of_point<P: Point>(
+    pub(super) async fn dispatch_hooks_of_point<P: ExtensionPoint>(
         &self,
         payload: impl Into<P::Payload>,
     ) -> HookDispatchResult<P::Payload> {
@@ -59,18 +59,21 @@ impl TurnContext {
     /// Calls the hooks of a point at which hooks cannot refuse. If a hook with `on_failure = block`
     /// fails, the turn ends, because the hook did not check the text. `what` names the text in the
     /// message for the user, such as "conversation".
-    pub(super) async fn dispatch_hooks_or_end_turn<P: Point>(
+    pub(super) async fn dispatch_hooks_or_end_turn<P: ExtensionPoint>(
         &self,
         what: &str,
         payload: impl Into<P::Payload>,
     ) -> Result<P::Payload, EarlyTurnEndReason> {
         let out = self.dispatch_hooks_of_point::<P>(payload).await;
-        stop_if_blocked(what, blocking_hook_text(&out))?;
+        fail_if_hook_blocked(what, hook_block_reason(&out))?;
         Ok(out.value)
     }
 
     /// Appends a finished message to the session and emits it.
-    pub(super) async fn push(&self, message: Message) -> Result<(), EarlyTurnEndReason> {
+    pub(super) async fn append_and_emit_message(
+        &self,
+        message: Message,
+    ) -> Result<(), EarlyTurnEndReason> {
         self.append_message(&message)?;
         self.emit_message(message).await;
         Ok(())
@@ -85,15 +88,15 @@ impl TurnContext {
                 .rfind(|message| message.is_user_or_parent_input());
             last.map(|message| message.id.clone())
         };
-        let last = self.scope.spec.session.with_all_messages(find_last);
-        lock(&self.scope.input_ids).extend(last);
+        let last = self.scope.spec.session.inspect_all_messages(find_last);
+        lock_ignoring_poison(&self.scope.input_ids).extend(last);
     }
 
     /// Appends a complete message to the session and, if it is input of the user, adds its id to
     /// the input of this turn.
     pub(super) fn append_message(&self, message: &Message) -> Result<(), EarlyTurnEndReason> {
         if message.is_user_or_parent_input() {
-            lock(&self.scope.input_ids).insert(message.id.clone());
+            lock_ignoring_poison(&self.scope.input_ids).insert(message.id.clone());
         }
         let message = message.clone();
         Ok(self.scope.spec.session.append(Body::Message { message })?)
@@ -156,16 +159,16 @@ impl TurnContext {
         let message = self
             .scope
             .emitter
-            .emit_injection(&caller, plugin, injection)
+            .emit_injected_plugin_text(&caller, plugin, injection)
             .await?;
         if keep {
-            self.push(message.clone()).await?;
+            self.append_and_emit_message(message.clone()).await?;
         }
         Ok(message)
     }
 
     pub(super) fn caller(&self) -> Caller {
-        self.scope.turn_caller(self.step)
+        self.scope.caller_info_for_step(self.step)
     }
 
     pub(super) fn emit_event(&self, event: Event) {
@@ -174,6 +177,6 @@ impl TurnContext {
 
     /// Emits a notice for the user.
     pub(super) fn emit_notice(&self, level: Level, text: impl Into<String>) {
-        self.emit_event(Event::notice(level, text));
+        self.emit_event(Event::create_host_notice(level, text));
     }
 }

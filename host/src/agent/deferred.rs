@@ -23,7 +23,7 @@ use super::spec::AgentSpec;
 use crate::message::{EffectClass, ToolCall, ToolSpec};
 use crate::rank::{QueryWordCounts, RankingQueryWords};
 use crate::text::escape_and_truncate_line;
-use crate::tool::builtin::{build_tool_spec, run_with_parsed_arguments};
+use crate::tool::builtin::{build_tool_spec, parse_arguments_and_run_tool};
 use crate::tool::registry::{ToolRegistry, is_external_tool_origin};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
@@ -74,7 +74,7 @@ pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
         .window_tokens
         .unwrap_or(DEFAULT_CONTEXT_WINDOW_TOKENS);
     let budget = window.saturating_mul(u64::from(spec.config.deferred_tools_percent)) / 100;
-    let origins = deferrable_tool_origins(&spec.tools);
+    let origins = deferrable_tool_totals_by_source(&spec.tools);
     let n_bytes: u64 = origins.values().map(|(_, n_bytes)| n_bytes).sum();
     if origins.is_empty()
         || n_bytes / DESCRIPTION_BYTES_PER_TOKEN
@@ -90,7 +90,7 @@ pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
 
 /// Returns the origins whose tools may be deferred, each with the number of its tools and the total
 /// bytes of their descriptions.
-fn deferrable_tool_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
+fn deferrable_tool_totals_by_source(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
     let mut origins: BTreeMap<String, (usize, u64)> = BTreeMap::new();
     for spec in tools.specs() {
         let Some(origin) = &spec.plugin else { continue };
@@ -119,7 +119,7 @@ impl AgentSpec {
 /// Converts a call of [`USE_TOOL_TOOL_NAME`] to the call of the tool that it names. A call with an
 /// invalid name or invalid arguments is returned unchanged, and the schema of
 /// [`USE_TOOL_TOOL_NAME`] refuses it.
-pub(super) fn resolve_use_tool_call(call: ToolCall) -> ToolCall {
+pub(super) fn extract_deferred_tool_call(call: ToolCall) -> ToolCall {
     if call.name != USE_TOOL_TOOL_NAME {
         return call;
     }
@@ -144,7 +144,7 @@ pub(super) fn resolve_use_tool_call(call: ToolCall) -> ToolCall {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct FindArguments {
+struct FindToolsArguments {
     /// Words for the purpose of the tool, or its name. Without it, the tools of `from` are listed.
     #[serde(default)]
     query: Option<String>,
@@ -174,7 +174,7 @@ impl FindDeferredToolsTool {
             named.join(", ")
         );
         Self {
-            spec: build_tool_spec::<FindArguments>(
+            spec: build_tool_spec::<FindToolsArguments>(
                 FIND_TOOLS_TOOL_NAME,
                 &description,
                 EffectClass::Read,
@@ -183,16 +183,16 @@ impl FindDeferredToolsTool {
         }
     }
 
-    fn find_matching_tools(&self, asked: &FindArguments, ctx: &ToolCtx) -> ToolOutput {
+    fn find_matching_tools(&self, asked: &FindToolsArguments, ctx: &ToolCtx) -> ToolOutput {
         let Some(scope) = self
             .active_turns
             .find_active_turn(&ctx.caller.context.agent)
         else {
-            return ToolOutput::error("no turn is running");
+            return ToolOutput::from_error_content("no turn is running");
         };
         let specs = callable_deferred_tools(&scope, asked.from.as_deref());
         if specs.is_empty() {
-            return ToolOutput::error(match &asked.from {
+            return ToolOutput::from_error_content(match &asked.from {
                 Some(from) => format!(
                     "`from`: `{}` is not a plugin or MCP server with tools to search",
                     escape_and_truncate_line(from, 64)
@@ -229,7 +229,7 @@ fn callable_deferred_tools(scope: &SharedTurnState, from: Option<&str>) -> Vec<A
 fn describe_matching_tools(mut query: RankingQueryWords, specs: &[Arc<ToolSpec>]) -> String {
     let counted: Vec<(QueryWordCounts, &Arc<ToolSpec>)> = specs
         .iter()
-        .map(|spec| (query.count_query_words(&tool_search_text(spec)), spec))
+        .map(|spec| (query.count_query_words(&searchable_tool_text(spec)), spec))
         .collect();
     let mut found: Vec<(f64, &Arc<ToolSpec>)> = counted
         .iter()
@@ -304,7 +304,7 @@ fn list_tool_names(specs: &[Arc<ToolSpec>]) -> String {
 /// Returns the text in which the words of a query are counted: the tool's name split into words,
 /// its description, and the names and descriptions of its arguments. The name appears twice, so
 /// that it has more weight.
-fn tool_search_text(spec: &ToolSpec) -> String {
+fn searchable_tool_text(spec: &ToolSpec) -> String {
     let name = split_camel_case(&spec.name);
     let mut text = format!("{name} {name} {}", spec.description);
     let properties = spec.parameters.get("properties").and_then(Value::as_object);
@@ -351,7 +351,7 @@ impl Tool for FindDeferredToolsTool {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        run_with_parsed_arguments(value, move |asked: FindArguments| {
+        parse_arguments_and_run_tool(value, move |asked: FindToolsArguments| {
             ready(self.find_matching_tools(&asked, ctx))
         })
     }
@@ -363,7 +363,7 @@ impl Tool for FindDeferredToolsTool {
     dead_code,
     reason = "the call becomes one of the named tool before it runs"
 )]
-struct UseArguments {
+struct UseToolArguments {
     /// Name of the tool, as `find_tools` returned it.
     name: String,
     /// Arguments, which fit the schema that `find_tools` returned.
@@ -371,13 +371,13 @@ struct UseArguments {
 }
 
 /// The tool through which deferred tools are called. It never runs itself:
-/// [`resolve_use_tool_call`] converts its calls.
+/// [`extract_deferred_tool_call`] converts its calls.
 struct UseDeferredToolTool(ToolSpec);
 
 impl UseDeferredToolTool {
     fn new() -> Self {
         let description = format!("Calls a tool that `{FIND_TOOLS_TOOL_NAME}` found.");
-        Self(build_tool_spec::<UseArguments>(
+        Self(build_tool_spec::<UseToolArguments>(
             USE_TOOL_TOOL_NAME,
             &description,
             EffectClass::Read,
@@ -394,7 +394,7 @@ impl Tool for UseDeferredToolTool {
         let text = format!(
             "nothing was called: `name` must be the name of a tool that `{FIND_TOOLS_TOOL_NAME}` found, and `arguments` an object"
         );
-        Box::pin(ready(ToolOutput::error(text)))
+        Box::pin(ready(ToolOutput::from_error_content(text)))
     }
 }
 
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn a_call_through_another_tool_is_a_call_of_the_named_one() {
         let call = |arguments: Value| {
-            resolve_use_tool_call(ToolCall::new("1", USE_TOOL_TOOL_NAME, arguments))
+            extract_deferred_tool_call(ToolCall::new("1", USE_TOOL_TOOL_NAME, arguments))
         };
         let named = call(json!({"name": "mcp__a__b", "arguments": {"n": 1}}));
         assert_eq!((named.name.as_str(), named.id.as_str()), ("mcp__a__b", "1"));
@@ -437,7 +437,7 @@ mod tests {
         ] {
             assert_eq!(call(odd).name, USE_TOOL_TOOL_NAME);
         }
-        let other = resolve_use_tool_call(ToolCall::new(
+        let other = extract_deferred_tool_call(ToolCall::new(
             "1",
             "bash",
             json!({"name": "x", "arguments": {}}),

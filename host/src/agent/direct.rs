@@ -13,7 +13,7 @@ use super::lifecycle::LiveAgent;
 use super::outcome::Error;
 use super::scope::SharedTurnState;
 use crate::event::Event;
-use crate::point::Point;
+use crate::point::ExtensionPoint;
 use crate::point::caller::Caller;
 use crate::point::dispatch::HookDispatchResult;
 use crate::point::payload::{Source, StopReason, TurnSummary};
@@ -36,7 +36,7 @@ impl<'a> HookOnlyTurn<'a> {
         agent.dispatcher.reset_quarantine_at_turn_start();
         let session = agent.spec.session.clone();
         session.close_interrupted_turn()?;
-        let scope = agent.create_turn_scope(CancellationToken::new());
+        let scope = agent.create_shared_turn_state(CancellationToken::new());
         session.append(Body::TurnStart {
             turn: scope.number,
             input: String::new(),
@@ -62,13 +62,13 @@ impl HookOnlyTurn<'_> {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub async fn dispatch_hooks_in_step<P: Point>(
+    pub async fn dispatch_hooks_in_step<P: ExtensionPoint>(
         &self,
         payload: P::Payload,
         step: u32,
         call: Option<&str>,
     ) -> Result<HookDispatchResult<P::Payload>, Error> {
-        let mut caller = self.scope.turn_caller(step);
+        let mut caller = self.scope.caller_info_for_step(step);
         if let Some(id) = call {
             caller = caller.for_tool_call(id);
         }
@@ -80,7 +80,7 @@ impl HookOnlyTurn<'_> {
         for (plugin, injection) in &out.inject {
             self.scope
                 .emitter
-                .emit_injection(&caller, plugin, injection.clone())
+                .emit_injected_plugin_text(&caller, plugin, injection.clone())
                 .await?;
         }
         self.agent.wait_for_background_hooks().await;
@@ -88,8 +88,8 @@ impl HookOnlyTurn<'_> {
     }
 
     /// Returns the caller that hooks see if they are called in the given step of the turn.
-    pub fn caller_for_step(&self, step: u32) -> Caller {
-        self.scope.turn_caller(step)
+    pub fn caller_info_for_step(&self, step: u32) -> Caller {
+        self.scope.caller_info_for_step(step)
     }
 
     /// Ends the turn. If an observing hook with `on_failure = "block"` failed, returns the reason
@@ -98,11 +98,11 @@ impl HookOnlyTurn<'_> {
     /// # Errors
     /// The session cannot be written.
     pub async fn end_turn(self) -> Result<Option<String>, Error> {
-        let cost = self.scope.budget.cost();
+        let cost = self.scope.budget.cost_so_far();
         let summary = TurnSummary {
             stop: StopReason::Done,
             steps: 0,
-            tool_calls: self.scope.budget.n_tool_calls(),
+            tool_calls: self.scope.budget.n_tool_calls_made(),
             usage: self.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,

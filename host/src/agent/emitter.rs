@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use super::judged::ObserverCallCache;
-use super::sink::AgentHookDispatchSink;
+use super::judged::EventToolCallCache;
+use super::sink::AgentDispatchReportSink;
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::message::Message;
-use crate::point::Point;
+use crate::point::ExtensionPoint;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::{HookDispatchResult, HookDispatcher};
@@ -23,27 +23,27 @@ use crate::session::{self, Body};
 pub(super) struct TurnEventEmitter {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<HookDispatcher>,
-    pub(super) sink: Arc<AgentHookDispatchSink>,
+    pub(super) sink: Arc<AgentDispatchReportSink>,
     /// Cache of the calls as observers see them, after hooks changed or masked them.
-    pub(super) judged_calls: ObserverCallCache,
+    pub(super) judged_calls: EventToolCallCache,
 }
 
 impl TurnEventEmitter {
     pub(super) fn new(
         spec: Arc<AgentSpec>,
         dispatcher: Arc<HookDispatcher>,
-        sink: Arc<AgentHookDispatchSink>,
+        sink: Arc<AgentDispatchReportSink>,
     ) -> Self {
         Self {
             spec,
             dispatcher,
             sink,
-            judged_calls: ObserverCallCache::default(),
+            judged_calls: EventToolCallCache::default(),
         }
     }
 
     /// Calls the hooks of a point, then reports failed hooks at the point `error`.
-    pub(super) async fn dispatch_hooks<P: Point>(
+    pub(super) async fn dispatch_hooks<P: ExtensionPoint>(
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
@@ -61,7 +61,7 @@ impl TurnEventEmitter {
 
     /// Creates the message for a text that a plugin adds, and records and emits the injection with
     /// the plugin as its source.
-    pub(super) async fn emit_injection(
+    pub(super) async fn emit_injected_plugin_text(
         &self,
         caller: &Caller,
         plugin: &str,
@@ -84,7 +84,7 @@ impl TurnEventEmitter {
 
     /// Records and emits a correction: observers have received the text `shown`, and the text
     /// `text` replaces it.
-    pub(super) fn emit_correction(&self, shown: String, text: String) {
+    pub(super) fn emit_shown_text_correction(&self, shown: String, text: String) {
         self.spec.session.append_or_defer_error(Body::Corrected {
             shown: shown.clone(),
             text: text.clone(),

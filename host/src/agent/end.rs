@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::answer_schema::TurnAnswerSchemaChecker;
 use super::calls::run_post_tool_hooks;
 use super::outcome::{Error, TurnOutcome};
-use super::stop::{EarlyTurnEndReason, blocking_hook_text, withheld_answer_text};
+use super::stop::{EarlyTurnEndReason, blocked_answer_placeholder, hook_block_reason};
 use super::turn::RunningTurn;
 use crate::event::Event;
 use crate::message::{Message, Role};
@@ -90,7 +90,7 @@ impl RunningTurn<'_> {
             Ok(()) => (StopReason::Done, None, None),
             Err(EarlyTurnEndReason::MaxSteps) => (StopReason::MaxSteps, None, None),
             Err(EarlyTurnEndReason::Blocked(text)) => {
-                self.correct_shown_text(&text);
+                self.emit_shown_text_correction_if_needed(&text);
                 (StopReason::Blocked, Some(text), None)
             }
             Err(EarlyTurnEndReason::Cancelled) => {
@@ -106,7 +106,7 @@ impl RunningTurn<'_> {
             Err(EarlyTurnEndReason::WrongAnswer(why)) => {
                 let text = format!("{ANSWER_SCHEMA_MISMATCH_NOTE_PREFIX}{why}]");
                 self.report_failure("answer", &text).await;
-                self.correct_shown_text(&text);
+                self.emit_shown_text_correction_if_needed(&text);
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyTurnEndReason::Loop { plugin, why }) => {
@@ -114,7 +114,7 @@ impl RunningTurn<'_> {
                     "{PLUGIN_LOOP_FAILED_NOTE_PREFIX}{plugin} failed: {why}; the turn was ended]"
                 );
                 self.report_failure("loop", &text).await;
-                given = self.output_last_text().await;
+                given = self.emit_last_model_text().await;
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyTurnEndReason::Host(error)) => {
@@ -134,9 +134,9 @@ impl RunningTurn<'_> {
         }
         let closed = given.and(self.add_missing_call_results(stop).await);
         let scope = self.ctx.scope.clone();
-        self.agent.archive_ready_turns(&scope).await;
+        self.agent.archive_summarized_turns(&scope).await;
         if self.ctx.scope.cancel.is_cancelled() {
-            self.agent.archival.cancel_preparation().await;
+            self.agent.archival.cancel_archival_preparation().await;
         }
         self.ctx.scope.stop_running_subagents().await;
         // Background hooks outlive the turn and may still start subagents, so disarm the guard that
@@ -159,7 +159,7 @@ impl RunningTurn<'_> {
         self.ctx
             .dispatch_hooks_of_point::<at::TurnEnd>(outcome.summary.clone())
             .await;
-        self.block_after_hook_failure(&mut outcome);
+        self.block_outcome_after_hook_failure(&mut outcome);
         if let Some(keeping) = self.keeping.take() {
             // The task logs its own errors.
             let _ = keeping.await;
@@ -192,7 +192,7 @@ impl RunningTurn<'_> {
 
     /// Changes the stop reason to `Blocked` if a hook with `on_failure = "block"` failed at a point
     /// that cannot be blocked.
-    fn block_after_hook_failure(&self, outcome: &mut TurnOutcome) {
+    fn block_outcome_after_hook_failure(&self, outcome: &mut TurnOutcome) {
         if !self.agent.is_main() {
             return;
         }
@@ -224,15 +224,21 @@ impl RunningTurn<'_> {
         self.store_partial_answer().await?;
         // The result of a call that has ended is kept, but passes the `post-tool` hooks first,
         // because they may remove secrets from it.
-        let ran = self.calls.take_unwritten_calls();
+        let ran = self.calls.take_unstored_call_results();
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for mut call in ran {
             let finished = run_post_tool_hooks(&self.ctx, &mut self.reflected, &mut call).await;
             drop(call);
             let result = Arc::unwrap_or_clone(finished.value).result;
             let id = result.call_id.clone();
-            let message = Message::result(result);
-            known.push(self.ctx.scope.skills.parts.attach_parts_to(message, &id));
+            let message = Message::from_tool_result(result);
+            known.push(
+                self.ctx
+                    .scope
+                    .skills
+                    .parts
+                    .attach_skill_content_to_message(message, &id),
+            );
             inject.extend(finished.inject);
         }
         for message in session.close_calls_without_result(&known, why)? {
@@ -252,7 +258,7 @@ impl RunningTurn<'_> {
 
     /// Outputs the last text that the model wrote before the plugin's agent loop that runs the turn
     /// failed, as far as hooks allow.
-    async fn output_last_text(&mut self) -> Result<(), EarlyTurnEndReason> {
+    async fn emit_last_model_text(&mut self) -> Result<(), EarlyTurnEndReason> {
         let draft = self.answer.take_last_model_text();
         match draft.trim().is_empty() {
             true => Ok(()),
@@ -285,22 +291,22 @@ impl RunningTurn<'_> {
             .ctx
             .dispatch_hooks_of_point::<at::PostReason>(message)
             .await;
-        if let Some(said) = blocking_hook_text(&reviewed) {
-            self.correct_shown_text(&withheld_answer_text(said));
+        if let Some(said) = hook_block_reason(&reviewed) {
+            self.emit_shown_text_correction_if_needed(&blocked_answer_placeholder(said));
             return Ok(None);
         }
         let text = reviewed.value.joined_text();
-        self.correct_shown_text(&text);
-        self.ctx.push(reviewed.value).await?;
+        self.emit_shown_text_correction_if_needed(&text);
+        self.ctx.append_and_emit_message(reviewed.value).await?;
         Ok(Some(text))
     }
 
     fn summarize_turn(&self, stop: StopReason) -> TurnSummary {
-        let cost = self.ctx.scope.budget.cost();
+        let cost = self.ctx.scope.budget.cost_so_far();
         TurnSummary {
             stop,
             steps: self.ctx.step,
-            tool_calls: self.ctx.scope.budget.n_tool_calls(),
+            tool_calls: self.ctx.scope.budget.n_tool_calls_made(),
             usage: self.ctx.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,
@@ -341,16 +347,20 @@ mod tests {
     use crate::tool::approval::AllowAllApprover;
     use crate::tool::builtin;
     use crate::tool::live::RunningToolCallOutputs;
-    use crate::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+    use crate::tool::policy::{ToolPolicy, ToolPolicyOptions};
     use crate::tool::registry::ToolRegistry;
     use crate::tool::workspace::Workspace;
 
     /// Runs a turn. Returns whether it failed, and the names of its events.
-    async fn run(session: Session, script: Vec<Reply>, place: &Path) -> (bool, Vec<&'static str>) {
-        let (events, mut receiver) = EventSender::channel();
+    async fn run_scripted_turn(
+        session: Session,
+        script: Vec<Reply>,
+        place: &Path,
+    ) -> (bool, Vec<&'static str>) {
+        let (events, mut receiver) = EventSender::new_with_receiver();
         let mut tools = ToolRegistry::default();
         if place.is_dir() {
-            let workspace = Arc::new(Workspace::open(place).unwrap());
+            let workspace = Arc::new(Workspace::open_root_folder(place).unwrap());
             for tool in builtin::unconfined_built_in_tools(&workspace) {
                 tools.add(tool).unwrap();
             }
@@ -364,9 +374,9 @@ mod tests {
             deferred: Arc::default(),
             hooks: Arc::default(),
             policy: Arc::new(ToolPolicy {
-                mode: ToolPolicyRunMode {
+                mode: ToolPolicyOptions {
                     yes: true,
-                    ..ToolPolicyRunMode::default()
+                    ..ToolPolicyOptions::default()
                 },
                 ..ToolPolicy::default()
             }),
@@ -406,7 +416,7 @@ mod tests {
         for room in (0..10_000).step_by(100) {
             let (session, _) = Session::session_on_small_disk(room);
             let script = vec![Reply::text("done")];
-            let (has_failed, names) = run(session, script, Path::new("/none")).await;
+            let (has_failed, names) = run_scripted_turn(session, script, Path::new("/none")).await;
             assert_eq!(names.last(), Some(&"turn-end"), "{room}");
             if !has_failed {
                 assert!(room > 1_000, "{room}");
@@ -428,13 +438,13 @@ mod tests {
             ]
         };
         let (has_failed, names) =
-            run(Session::session_on_broken_disk(), script(), place.path()).await;
+            run_scripted_turn(Session::session_on_broken_disk(), script(), place.path()).await;
         assert!(has_failed);
         assert_eq!(names.last(), Some(&"turn-end"));
         assert!(!place.path().join("new.txt").exists());
 
         let (session, _) = Session::session_on_small_disk(100_000);
-        let (has_failed, _) = run(session, script(), place.path()).await;
+        let (has_failed, _) = run_scripted_turn(session, script(), place.path()).await;
         assert!(!has_failed && place.path().join("new.txt").exists());
     }
 

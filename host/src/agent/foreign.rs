@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::call::{AllowedToolCall, ToolCallChecker, UnreviewedToolCall, UserToAskForApproval};
 use super::scope::SharedTurnState;
-use super::stop::blocking_hook_text;
-use crate::lock::lock;
+use super::stop::hook_block_reason;
+use crate::lock::lock_ignoring_poison;
 use crate::message::{EffectClass, Parts, ToolCall, ToolResult, ToolSpec};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
@@ -35,11 +35,11 @@ pub struct ExternalAgentRequest {
     /// the call. The names of plugins cannot contain a `:`.
     pub client: Arc<str>,
     /// Call, result or prompt that the agent asks about.
-    pub about: ExternalAgentRequestSubject,
+    pub about: ExternalAgentRequestContent,
 }
 
 /// Call, result or prompt that another agent asks about.
-pub enum ExternalAgentRequestSubject {
+pub enum ExternalAgentRequestContent {
     /// A tool call that is about to run. If this host has an equivalent tool, the call has the name
     /// and the arguments of that tool.
     Call {
@@ -75,14 +75,14 @@ pub struct VerdictForExternalAgent {
     /// Question that the agent must ask its user before the call runs; `None` if none is required.
     pub asked: Option<String>,
     /// New value of what hooks changed; `None` if they changed nothing.
-    pub changed: Option<HookChangeForExternalAgent>,
+    pub changed: Option<HookChangedValue>,
     /// Texts of hooks for the model, each with the name of its plugin.
     pub notes: Vec<String>,
 }
 
 /// New value after a change by hooks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum HookChangeForExternalAgent {
+pub enum HookChangedValue {
     /// Arguments of a call.
     Arguments(Value),
     /// Result of a call.
@@ -106,11 +106,11 @@ impl ExternalAgentRequest {
     /// Returns the approximate size of the request in memory, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         match &self.about {
-            ExternalAgentRequestSubject::Call { call, .. } => call.arguments.to_string().len(),
-            ExternalAgentRequestSubject::Result { call, content, .. } => {
+            ExternalAgentRequestContent::Call { call, .. } => call.arguments.to_string().len(),
+            ExternalAgentRequestContent::Result { call, content, .. } => {
                 call.arguments.to_string().len() + content.text().len()
             }
-            ExternalAgentRequestSubject::Prompt { text } => text.len(),
+            ExternalAgentRequestContent::Prompt { text } => text.len(),
         }
     }
 }
@@ -122,10 +122,10 @@ pub(super) async fn judge_external_agent_request(
     request: ExternalAgentRequest,
 ) -> VerdictForExternalAgent {
     let ExternalAgentRequest { client, about } = request;
-    let caller = scope.turn_caller(step);
+    let caller = scope.caller_info_for_step(step);
     let judged = async {
         match about {
-            ExternalAgentRequestSubject::Call {
+            ExternalAgentRequestContent::Call {
                 call,
                 effect_class,
                 cannot_ask,
@@ -140,16 +140,16 @@ pub(super) async fn judge_external_agent_request(
                 verdict.asked = asker.take_question().filter(|_| verdict.refused.is_none());
                 verdict
             }
-            ExternalAgentRequestSubject::Result {
+            ExternalAgentRequestContent::Result {
                 call,
                 content,
                 is_error,
             } => {
                 let nobody = UserToAskForApproval::Client(None);
                 let checker = ToolCallChecker::for_external_agent(scope, &caller, &client, nobody);
-                judge_external_tool_result(checker, call, content, is_error).await
+                run_post_tool_hooks_on_external_result(checker, call, content, is_error).await
             }
-            ExternalAgentRequestSubject::Prompt { text } => {
+            ExternalAgentRequestContent::Prompt { text } => {
                 judge_external_agent_prompt(scope, &caller, text).await
             }
         }
@@ -175,7 +175,7 @@ async fn judge_external_tool_call(
     checker.emit_tool_call_event(&call).await;
     let (mut proposed, mut notes) = (call.clone(), Vec::new());
     let subject = match checker
-        .check_known_tool_call(&mut proposed, &entry, &mut notes)
+        .check_registered_tool_call(&mut proposed, &entry, &mut notes)
         .await
     {
         Ok(subject) => subject,
@@ -187,7 +187,7 @@ async fn judge_external_tool_call(
         }
     };
     let changed = (proposed.arguments != call.arguments)
-        .then(|| HookChangeForExternalAgent::Arguments(proposed.arguments.clone()));
+        .then(|| HookChangedValue::Arguments(proposed.arguments.clone()));
     let told = notes.iter().map(format_hook_note).collect();
     let allowed = AllowedToolCall {
         is_changed: changed.is_some(),
@@ -227,7 +227,7 @@ impl ToolCallChecker<'_> {
 
 /// Calls the hooks of `post-tool` with the result of another agent's call, and returns their
 /// verdict.
-async fn judge_external_tool_result(
+async fn run_post_tool_hooks_on_external_result(
     checker: ToolCallChecker<'_>,
     call: ToolCall,
     content: Parts,
@@ -239,7 +239,7 @@ async fn judge_external_tool_result(
             plugin: None,
             result: ToolResult {
                 content,
-                ..call.result(String::new(), is_error)
+                ..call.create_result(String::new(), is_error)
             },
             call,
             is_refused: false,
@@ -253,8 +253,7 @@ async fn judge_external_tool_result(
     };
     let finished = checker.finish_call_with_post_tool_hooks(&mut ran).await;
     let content = &finished.value.result.content;
-    let changed =
-        (*content != before).then(|| HookChangeForExternalAgent::Content(content.clone()));
+    let changed = (*content != before).then(|| HookChangedValue::Content(content.clone()));
     let notes = finished.inject.iter();
     VerdictForExternalAgent {
         changed,
@@ -278,17 +277,17 @@ async fn judge_external_agent_prompt(
     };
     let emitter = &scope.emitter;
     let started = emitter.dispatch_hooks::<at::TurnStart>(caller, input).await;
-    if let Some(said) = blocking_hook_text(&started) {
+    if let Some(said) = hook_block_reason(&started) {
         return VerdictForExternalAgent::refused(format_hook_refusal_text(said));
     }
     let taken = emitter
         .dispatch_hooks::<at::PreAssess>(caller, started.value)
         .await;
-    if let Some(said) = blocking_hook_text(&taken) {
+    if let Some(said) = hook_block_reason(&taken) {
         return VerdictForExternalAgent::refused(format_hook_refusal_text(said));
     }
-    let changed = (taken.value.text != text)
-        .then(|| HookChangeForExternalAgent::Prompt(taken.value.text.clone()));
+    let changed =
+        (taken.value.text != text).then(|| HookChangedValue::Prompt(taken.value.text.clone()));
     let notes = started.inject.iter().chain(&taken.inject);
     VerdictForExternalAgent {
         changed,
@@ -320,7 +319,7 @@ struct QuestionRecordingApprover(Mutex<Option<String>>);
 
 impl QuestionRecordingApprover {
     fn take_question(&self) -> Option<String> {
-        lock(&self.0).take()
+        lock_ignoring_poison(&self.0).take()
     }
 }
 
@@ -334,36 +333,36 @@ impl Approver for QuestionRecordingApprover {
             true => "a rule of Rind asks about this call".to_owned(),
             false => reasons.join("; "),
         };
-        *lock(&self.0) = Some(text);
+        *lock_ignoring_poison(&self.0) = Some(text);
         Box::pin(std::future::ready(ApprovalAnswer::Yes))
     }
 }
 
 /// A tool of another agent. The equivalent tool of this host, if there is one, determines the
 /// subject (such as the path or the command) that the policy checks.
-struct ExternalAgentTool {
+struct ExternallyRunTool {
     spec: ToolSpec,
     own: Option<SharedTool>,
 }
 
-impl Tool for ExternalAgentTool {
+impl Tool for ExternallyRunTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         FileChangeTrackingMethod::Unneeded
     }
 
-    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
+    fn resolve_call_subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         match &self.own {
-            Some(own) => own.subject(arguments),
+            Some(own) => own.resolve_call_subject(arguments),
             None => Box::pin(std::future::ready(Subject::Any)),
         }
     }
 
     fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        let refused = ToolOutput::error("another agent runs this tool");
+        let refused = ToolOutput::from_error_content("another agent runs this tool");
         Box::pin(std::future::ready(refused))
     }
 }
@@ -373,10 +372,10 @@ fn build_external_tool_entry(
     effect_class: EffectClass,
     own: Option<SharedTool>,
 ) -> RegisteredTool {
-    let spec = ToolSpec::bare_spec(name, effect_class);
+    let spec = ToolSpec::from_name_and_effect(name, effect_class);
     RegisteredTool {
         spec: Arc::new(spec.clone()),
-        tool: Arc::new(ExternalAgentTool { spec, own }),
+        tool: Arc::new(ExternallyRunTool { spec, own }),
         check: Arc::new(|arguments: &Value| match arguments.is_object() {
             true => Ok(()),
             false => Err("the arguments are no object".to_owned()),

@@ -33,7 +33,7 @@ impl AgentHaltReason {
     }
 
     /// Returns the reason without clearing it.
-    pub(super) fn reason(&self) -> Option<String> {
+    pub(super) fn current_reason_text(&self) -> Option<String> {
         self.0.borrow().clone()
     }
 

@@ -11,7 +11,7 @@ use super::budget::LimitedCallCounts;
 use super::host_calls::PluginHostCallExecutor;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, SharedTurnState};
-use super::sink::{HookEffectExecutor, PluginStoreWriter, log_plugin_line};
+use super::sink::{HookEffectExecutor, PluginKeyValueWriter, log_plugin_line};
 use crate::checkpoint::{CallFileChangeRecorder, FileChangeOrigin};
 use crate::event::{Event, EventSender};
 use crate::message::{Message, Parts};
@@ -19,9 +19,9 @@ use crate::point::caller::Caller;
 use crate::point::defined::PluginDefinedPoints;
 use crate::point::dispatch::HookDispatcher;
 use crate::point::handle::{
-    AgentHandle, BackgroundSubagentTask, FileChangeRecorder, HandleError, PluginDefinedPointAnswer,
-    PluginModelQuestion, PluginModelReply, PluginStateWriteTime, PluginUserAnswer,
-    PluginUserQuestion, SubagentPresetSummary, SubagentReport, SubagentTask,
+    AgentHandle, BackgroundSubagentTask, FileChangeRecorder, HostFunctionError,
+    PluginDefinedPointResult, PluginModelReply, PluginModelRequest, PluginStateWriteMode,
+    PluginUserQuestion, SubagentPresetSummary, SubagentReport, SubagentTask, UserAnswerToPlugin,
 };
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
@@ -51,7 +51,7 @@ pub struct PluginSessionHandle {
 impl PluginSessionHandle {
     /// Creates a handle for `session`.
     #[must_use]
-    pub fn new(session: Arc<Session>, events: EventSender, keep: PluginStoreWriter) -> Self {
+    pub fn new(session: Arc<Session>, events: EventSender, keep: PluginKeyValueWriter) -> Self {
         Self {
             outlet: HookEffectExecutor {
                 session,
@@ -70,11 +70,11 @@ impl PluginSessionHandle {
     }
 
     /// Returns the running turn of the agent for which a plugin acts.
-    fn active_turn(&self, caller: &Caller) -> Result<Arc<SharedTurnState>, HandleError> {
+    fn active_turn(&self, caller: &Caller) -> Result<Arc<SharedTurnState>, HostFunctionError> {
         let agent = self.agent.get();
         agent
             .and_then(|(_, _, turns)| turns.find_active_turn(&caller.context.agent))
-            .ok_or_else(|| HandleError::Failed("no turn is running".to_owned()))
+            .ok_or_else(|| HostFunctionError::Failed("no turn is running".to_owned()))
     }
 }
 
@@ -86,7 +86,7 @@ macro_rules! in_turn {
             plugin: &'a Arc<str>,
             $($name: $of,)+
             caller: Caller,
-        ) -> BoxFuture<'a, Result<$answer, HandleError>> {
+        ) -> BoxFuture<'a, Result<$answer, HostFunctionError>> {
             Box::pin(async move {
                 let turn = self.active_turn(&caller)?;
                 PluginHostCallExecutor::new(&turn, plugin).$method($($name,)+ caller).await
@@ -96,15 +96,15 @@ macro_rules! in_turn {
 }
 
 impl AgentHandle for PluginSessionHandle {
-    fn log(&self, plugin: &str, level: Level, text: &str) {
+    fn write_log_line(&self, plugin: &str, level: Level, text: &str) {
         log_plugin_line(plugin, level, text);
     }
 
-    fn effect(&self, plugin: &str, effect: Effect) {
+    fn apply_effect(&self, plugin: &str, effect: Effect) {
         self.outlet.apply_effect(plugin, effect);
     }
 
-    fn access(&self, record: AccessRecord) {
+    fn record_access(&self, record: AccessRecord) {
         self.outlet.record_plugin_access(record);
     }
 
@@ -114,7 +114,7 @@ impl AgentHandle for PluginSessionHandle {
         self.outlet.events.emit(Event::Status { plugin, text });
     }
 
-    fn change_recorder(
+    fn file_change_recorder(
         &self,
         plugin: &Arc<str>,
         caller: &Caller,
@@ -130,7 +130,7 @@ impl AgentHandle for PluginSessionHandle {
         }))
     }
 
-    in_turn!(ask_person(question: PluginUserQuestion) -> PluginUserAnswer);
+    in_turn!(ask_person(question: PluginUserQuestion) -> UserAnswerToPlugin);
 
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
         match self.outlet.session.state_get(plugin, key) {
@@ -142,99 +142,114 @@ impl AgentHandle for PluginSessionHandle {
         }
     }
 
-    fn state_set(
+    fn set_plugin_state_value(
         &self,
         plugin: &str,
         key: &str,
         value: Option<&str>,
-        when: PluginStateWriteTime,
-    ) -> Result<(), HandleError> {
+        when: PluginStateWriteMode,
+    ) -> Result<(), HostFunctionError> {
         let session = &self.outlet.session;
         let set = match when {
-            PluginStateWriteTime::AtOnce => session.state_set(plugin, key, value),
-            PluginStateWriteTime::WithNextEntry => {
+            PluginStateWriteMode::AtOnce => session.state_set(plugin, key, value),
+            PluginStateWriteMode::WithNextEntry => {
                 session.state_set_with_next_entry(plugin, key, value)
             }
         };
-        set.map_err(to_handle_error)
+        set.map_err(session_error_for_plugin)
     }
 
-    fn write_waiting(&self) -> Result<(), HandleError> {
+    fn write_deferred_state(&self) -> Result<(), HostFunctionError> {
         self.outlet
             .session
             .write_deferred_lines()
-            .map_err(to_handle_error)
+            .map_err(session_error_for_plugin)
     }
 
     fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
         self.outlet.session.state_keys(plugin, prefix)
     }
 
-    fn view_messages(&self, caller: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
+    fn inspect_last_messages(
+        &self,
+        caller: &Caller,
+        last: usize,
+        view: &mut dyn FnMut(&[Message]),
+    ) {
         let last = last.min(MAX_MESSAGES_PER_PLUGIN_CALL);
         match self.active_turn(caller) {
-            Ok(turn) => turn.spec.session.with_last_messages(last, view),
-            Err(_) => self.outlet.session.with_last_messages(last, view),
+            Ok(turn) => turn.spec.session.inspect_last_messages(last, view),
+            Err(_) => self.outlet.session.inspect_last_messages(last, view),
         }
     }
 
-    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
+    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HostFunctionError>> {
         Box::pin(async move {
             let (blobs, id) = (self.outlet.session.blobs().clone(), id.to_owned());
             let read = tokio::task::spawn_blocking(move || blobs.get(&id)).await;
             match read {
                 Ok(Ok(bytes)) => Ok(bytes),
-                Ok(Err(error)) => Err(HandleError::NotFound(describe_blob_error(&error))),
-                Err(_) => Err(HandleError::Failed("the blob cannot be read".to_owned())),
+                Ok(Err(error)) => Err(HostFunctionError::NotFound(describe_blob_error(&error))),
+                Err(_) => Err(HostFunctionError::Failed(
+                    "the blob cannot be read".to_owned(),
+                )),
             }
         })
     }
 
-    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
+    fn append_custom_entry(
+        &self,
+        plugin: &str,
+        name: &str,
+        value: Value,
+    ) -> Result<(), HostFunctionError> {
         if name.is_empty() || name.len() > MAX_SESSION_ENTRY_NAME_BYTES {
-            return Err(HandleError::InvalidInput(format!(
+            return Err(HostFunctionError::InvalidInput(format!(
                 "the name of an entry has {} bytes, 1 to {MAX_SESSION_ENTRY_NAME_BYTES} are allowed",
                 name.len()
             )));
         }
         let bytes = value.to_string().len();
         if bytes > MAX_SESSION_ENTRY_BYTES {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "an entry of {bytes} bytes, at most {MAX_SESSION_ENTRY_BYTES}"
             )));
         }
         let session = &self.outlet.session;
         session
             .append_custom_entry(plugin, name, value)
-            .map_err(to_handle_error)
+            .map_err(session_error_for_plugin)
     }
 
-    fn call_point<'a>(
+    fn call_plugin_defined_point<'a>(
         &'a self,
         plugin: &'a str,
         name: &'a str,
         payload: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PluginDefinedPointAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginDefinedPointResult, HostFunctionError>> {
         Box::pin(async move {
             let Some((dispatcher, points, _)) = self.agent.get() else {
-                return Err(HandleError::NotFound(format!(
+                return Err(HostFunctionError::NotFound(format!(
                     "plugin `{plugin}` called the point `{name}` before the points of plugins were set up"
                 )));
             };
             let Some(dispatcher) = dispatcher.upgrade() else {
-                return Err(HandleError::Failed("the session is over".to_owned()));
+                return Err(HostFunctionError::Failed("the session is over".to_owned()));
             };
             let called = points.call_point(&dispatcher, plugin, name, payload, &caller);
             called.await
         })
     }
 
-    in_turn!(ask_model(question: PluginModelQuestion) -> PluginModelReply);
+    in_turn!(ask_model(question: PluginModelRequest) -> PluginModelReply);
 
     in_turn!(run_agent(task: SubagentTask) -> String);
 
-    fn agent_presets(&self, caller: &Caller) -> Result<Vec<SubagentPresetSummary>, HandleError> {
+    fn agent_presets(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<SubagentPresetSummary>, HostFunctionError> {
         let presets = &self.active_turn(caller)?.spec.presets;
         let all = presets.iter().map(|preset| SubagentPresetSummary {
             name: preset.name.clone(),
@@ -254,7 +269,7 @@ impl AgentHandle for PluginSessionHandle {
     fn reset_call_limits(&self, caller: &Caller) {
         if let Ok(turn) = self.active_turn(caller) {
             turn.budget
-                .set_call_counts(LimitedCallCounts::with_period_name("minute"));
+                .set_call_counts(LimitedCallCounts::new_for_period("minute"));
         }
     }
 
@@ -263,12 +278,12 @@ impl AgentHandle for PluginSessionHandle {
 
 /// Converts an error of the session into an error for plugins, which must not see paths of the
 /// host.
-pub(super) fn to_handle_error(error: Error) -> HandleError {
+pub(super) fn session_error_for_plugin(error: Error) -> HostFunctionError {
     match error {
-        Error::Limit { what, .. } => HandleError::Limit(what),
+        Error::Limit { what, .. } => HostFunctionError::Limit(what),
         other => {
             tracing::debug!(error = %other, "cannot write to the session for a plugin");
-            HandleError::Failed("the session cannot be written".to_owned())
+            HostFunctionError::Failed("the session cannot be written".to_owned())
         }
     }
 }

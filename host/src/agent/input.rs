@@ -9,13 +9,13 @@ use super::repeated::InterruptedCallRepeater;
 use super::skill::fork::run_skill_in_subagent;
 use super::skill::ready::SkillToRunInSubagent;
 use super::steering::{QueuedSteeringText, SteeringQueueKind};
-use super::stop::{EarlyTurnEndReason, blocking_hook_text, stop_if_blocked};
-use super::turn::{RunningTurn, TurnWorkKind};
+use super::stop::{EarlyTurnEndReason, fail_if_hook_blocked, hook_block_reason};
+use super::turn::{RunningTurn, TurnKind};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::HookDispatchResult;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 use crate::session::InterruptedTurn;
@@ -24,13 +24,13 @@ impl RunningTurn<'_> {
     /// Takes the input of the turn and begins to archive earlier turns. If the turn continues an
     /// interrupted one, also runs the interrupted calls again whose tools allow it.
     pub(super) async fn begin_turn_with_input(&mut self) -> Result<Decision, EarlyTurnEndReason> {
-        let decision = self.assess_and_add_turn_input().await?;
-        if let Some(before) = self.continued_interrupted_turn().cloned() {
+        let decision = self.assess_and_append_input().await?;
+        if let Some(before) = self.interrupted_turn_to_continue().cloned() {
             let repeater = InterruptedCallRepeater::new(&mut self.ctx, &self.calls);
             repeater.rerun_interrupted_calls(&before).await?;
         }
         let scope = self.ctx.scope.clone();
-        self.agent.archive_ready_turns(&scope).await;
+        self.agent.archive_summarized_turns(&scope).await;
         let archival = &mut self.agent.archival;
         archival.begin_preparing_due_turns(&self.agent.spec, &scope);
         Ok(decision)
@@ -41,19 +41,17 @@ impl RunningTurn<'_> {
     /// message, so the model never sees it. The input of a continued turn passes the same hooks
     /// again, because the hooks may have changed since; the session stores the input as it was
     /// before any hook.
-    pub(super) async fn assess_and_add_turn_input(
-        &mut self,
-    ) -> Result<Decision, EarlyTurnEndReason> {
+    pub(super) async fn assess_and_append_input(&mut self) -> Result<Decision, EarlyTurnEndReason> {
         let started = self
             .ctx
             .dispatch_hooks_of_point::<at::TurnStart>(self.input.clone())
             .await;
-        stop_if_blocked("input", blocking_hook_text(&started))?;
+        fail_if_hook_blocked("input", hook_block_reason(&started))?;
         let taken = self
             .ctx
             .dispatch_hooks_of_point::<at::PreAssess>(started.value)
             .await;
-        stop_if_blocked("input", blocking_hook_text(&taken))?;
+        fail_if_hook_blocked("input", hook_block_reason(&taken))?;
         if taken.value.text.trim().is_empty() {
             return Err(EarlyTurnEndReason::Blocked(
                 "[the input is empty]".to_owned(),
@@ -77,25 +75,25 @@ impl RunningTurn<'_> {
         // The conversation already contains the input of a continued turn, as changed by the hooks
         // of the interrupted turn.
         if self
-            .continued_interrupted_turn()
+            .interrupted_turn_to_continue()
             .is_some_and(|before| before.is_taken)
         {
             self.ctx.record_last_input();
         } else {
-            let before = self.continued_interrupted_turn().into_iter();
+            let before = self.interrupted_turn_to_continue().into_iter();
             let before = before.flat_map(|before| before.attached.iter().cloned());
             let attached = before.map(Content::Blob).chain(self.attached.clone());
             let mut message = self.build_user_message(self.input.text.clone(), attached.collect());
             if self.input.source == Source::Agent {
                 message.origin = Some(Origin::Agent);
             }
-            self.ctx.push(message).await?;
+            self.ctx.append_and_emit_message(message).await?;
         }
         self.ctx.inject_texts(started.inject).await?;
         self.ctx.inject_texts(taken.inject).await?;
         if let Some(note) = take_ended_background_command_notes(self.agent) {
             let note = Message::text(Role::User, note).from(Origin::Reflection);
-            self.ctx.push(note).await?;
+            self.ctx.append_and_emit_message(note).await?;
         }
         Ok(assessment.decision)
     }
@@ -142,7 +140,7 @@ impl RunningTurn<'_> {
             .take_queued_text_through_hooks(SteeringQueueKind::FollowUps)
             .await
         {
-            if blocking_hook_text(&received).is_none() {
+            if hook_block_reason(&received).is_none() {
                 self.input = received.value.clone();
             }
             if self
@@ -166,7 +164,7 @@ impl RunningTurn<'_> {
         queued: QueuedSteeringText,
         received: HookDispatchResult<TurnInput>,
     ) -> Result<bool, EarlyTurnEndReason> {
-        let dropped = blocking_hook_text(&received);
+        let dropped = hook_block_reason(&received);
         self.ctx.emit_event(Event::SteeringTaken {
             number: queued.number,
             dropped_by: dropped.map(|said| said.plugin.to_string()),
@@ -174,7 +172,7 @@ impl RunningTurn<'_> {
         });
         let is_dropped = dropped.is_some();
         let is_new = !is_dropped || !received.inject.is_empty();
-        if let Some(said) = blocking_hook_text(&received) {
+        if let Some(said) = hook_block_reason(&received) {
             let text = format!("plugin {} dropped your input: {}", said.plugin, said.text);
             self.ctx.emit_notice(Level::Warn, text);
         } else {
@@ -186,7 +184,7 @@ impl RunningTurn<'_> {
                 .await;
             let attached = store_attachments(&self.ctx.scope.family.root, queued.attached).await;
             let message = self.build_user_message(received.value.text, attached);
-            self.ctx.push(message).await?;
+            self.ctx.append_and_emit_message(message).await?;
         }
         self.ctx.inject_texts(received.inject).await?;
         Ok(is_new)
@@ -195,7 +193,7 @@ impl RunningTurn<'_> {
     /// Creates the message for a user's text and images. Emits a notice if the model will not see
     /// the images.
     fn build_user_message(&self, text: String, attached: Vec<Content>) -> Message {
-        let skills = self.ctx.scope.skills.prepared_skill_parts(&text);
+        let skills = self.ctx.scope.skills.find_skills_in_input(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
         if !attached.is_empty() && !spec.provider.takes_images(&spec.model) {
@@ -210,18 +208,18 @@ impl RunningTurn<'_> {
     }
 
     /// Returns the interrupted turn that this turn continues; `None` if it continues none.
-    pub(super) fn continued_interrupted_turn(&self) -> Option<&InterruptedTurn> {
+    pub(super) fn interrupted_turn_to_continue(&self) -> Option<&InterruptedTurn> {
         match &self.work {
-            TurnWorkKind::Answer { continues, .. } => continues.as_deref(),
-            TurnWorkKind::Compact => None,
+            TurnKind::Answer { continues, .. } => continues.as_deref(),
+            TurnKind::Compact => None,
         }
     }
 
     /// Activates the skills that were invoked for this turn. Returns the invoked skill that a
     /// subagent is to carry out, if there is one.
     pub(super) async fn activate_invoked_skills(&mut self) -> Option<SkillToRunInSubagent> {
-        self.end_dropped_turn_skills().await;
-        if let Some(before) = self.continued_interrupted_turn().cloned() {
+        self.deactivate_leftover_skills().await;
+        if let Some(before) = self.interrupted_turn_to_continue().cloned() {
             self.restore_interrupted_turn(&before);
         }
         let caller = self.ctx.caller();
@@ -253,7 +251,7 @@ impl RunningTurn<'_> {
     }
 
     /// Ends the skills that an earlier turn activated but did not end, because it was dropped.
-    async fn end_dropped_turn_skills(&self) {
+    async fn deactivate_leftover_skills(&self) {
         let caller = self.ctx.caller();
         let own = &self.ctx.scope.skills.own;
         for left in own.take_finished_skills(|skill| !skill.is_lasting) {
@@ -276,7 +274,7 @@ impl RunningTurn<'_> {
         let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
         let answer = run_skill_in_subagent(&self.ctx.scope, caller, invoked.ready, rest).await;
         let answer = answer.map_err(|error| match error {
-            HandleError::Denied(text) => EarlyTurnEndReason::Blocked(text),
+            HostFunctionError::Denied(text) => EarlyTurnEndReason::Blocked(text),
             other => EarlyTurnEndReason::Blocked(format!("[the skill was not run: {other}]")),
         })?;
         let message = Message::text(Role::Assistant, answer);
@@ -284,10 +282,10 @@ impl RunningTurn<'_> {
             .ctx
             .dispatch_hooks_of_point::<at::PostReason>(message)
             .await;
-        stop_if_blocked("answer", blocking_hook_text(&reviewed))?;
+        fail_if_hook_blocked("answer", hook_block_reason(&reviewed))?;
         let message = reviewed.value;
         let text = message.joined_text();
-        self.ctx.push(message).await?;
+        self.ctx.append_and_emit_message(message).await?;
         self.ctx.inject_texts(reviewed.inject).await?;
         self.emit_output(text).await
     }

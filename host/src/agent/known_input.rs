@@ -14,7 +14,7 @@ use crate::text::escape_and_truncate_line;
 const MAX_SHOWN_INPUT_ID_BYTES: usize = 96;
 
 /// Decision on an input.
-pub(super) enum TurnInputDecision {
+pub(super) enum InputIdLookupResult {
     /// Run this turn: a new one for the input, or one that continues the interrupted turn of the
     /// input.
     Run(TurnSpec),
@@ -26,17 +26,17 @@ pub(super) enum TurnInputDecision {
 ///
 /// # Errors
 /// The turn that ran the input was interrupted, and other turns came after that turn.
-pub(super) fn decide_turn_for_input_id(
+pub(super) fn look_up_input_id(
     agent: &AgentSpec,
     spec: TurnSpec,
-) -> Result<TurnInputDecision, Error> {
+) -> Result<InputIdLookupResult, Error> {
     let id = spec
         .input_id
         .as_deref()
         .filter(|_| spec.continues.is_none());
     let Some((id, taken)) = id.and_then(|id| Some((id, agent.session.find_turn_for_input_id(id)?)))
     else {
-        return Ok(TurnInputDecision::Run(spec));
+        return Ok(InputIdLookupResult::Run(spec));
     };
     let Some(ended) = taken.ended else {
         let interrupted = agent.session.interrupted_turn();
@@ -47,7 +47,7 @@ pub(super) fn decide_turn_for_input_id(
                 turn: taken.turn,
             });
         };
-        return Ok(TurnInputDecision::Run(TurnSpec {
+        return Ok(InputIdLookupResult::Run(TurnSpec {
             answer_schema: spec.answer_schema,
             max_cost_usd: spec.max_cost_usd,
             preset: spec.preset,
@@ -60,13 +60,15 @@ pub(super) fn decide_turn_for_input_id(
         escape_and_truncate_line(id, MAX_SHOWN_INPUT_ID_BYTES),
         taken.turn
     );
-    agent.events.emit(Event::notice(Level::Info, text));
+    agent
+        .events
+        .emit(Event::create_host_notice(Level::Info, text));
     agent.events.emit(Event::TurnEnd {
         turn: taken.turn,
         summary: summary.clone(),
         output: output.clone(),
     });
-    Ok(TurnInputDecision::Known(TurnOutcome {
+    Ok(InputIdLookupResult::Known(TurnOutcome {
         turn: taken.turn,
         output,
         summary,

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::archive::join::{TurnArchiveQueue, warn_unsuitable_summary_style};
-use super::compact::CompactionRequestSizes;
+use super::archive::join::{TurnsToArchiveQueue, warn_unsuitable_summary_style};
+use super::compact::AgentRequestSizes;
 use super::emitter::TurnEventEmitter;
 use super::outcome::Error;
 use super::replace::SharedPluginReplacementQueue;
 use super::scope::{SharedAgentTreeState, SharedTurnState};
-use super::sink::{AgentHookDispatchSink, HookEffectExecutor};
+use super::sink::{AgentDispatchReportSink, HookEffectExecutor};
 use super::skill::active::ActiveSkills;
 use super::skill::ready::SkillToRunInSubagent;
 use super::spec::AgentSpec;
@@ -28,7 +28,7 @@ use crate::point::dispatch::HookDispatcher;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo};
 use crate::session::{self, Body, Entry, UndoneTurn};
-use crate::tool::approval::{SessionApprovals, SessionCallApproval};
+use crate::tool::approval::{SessionApprovals, SessionWideToolApproval};
 use crate::tool::background::BackgroundCommandsStopGuard;
 
 /// Lower bound for the wait for background hooks when the session ends. This is wall-clock time: it
@@ -42,7 +42,7 @@ const MAX_BACKGROUND_HOOKS_WAIT: Duration = Duration::from_secs(60);
 pub(crate) struct LiveAgent {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<HookDispatcher>,
-    pub(super) sink: Arc<AgentHookDispatchSink>,
+    pub(super) sink: Arc<AgentDispatchReportSink>,
     pub(super) steering: AgentSteeringHandle,
     pub(super) replacements: SharedPluginReplacementQueue,
     pub(super) approvals: Arc<SessionApprovals>,
@@ -54,7 +54,7 @@ pub(crate) struct LiveAgent {
     /// Scope of the running turn, or of the last one, which is kept because background hooks may
     /// outlive their turn.
     pub(super) scope: Option<Arc<SharedTurnState>>,
-    pub(super) compaction: CompactionRequestSizes,
+    pub(super) compaction: AgentRequestSizes,
     /// The stable parts of the system prompt, as built in the first turn; later turns reuse them.
     pub(super) frozen: Option<Vec<PromptPart>>,
     /// Last entry in the session file that lists the parts of the system prompt.
@@ -64,7 +64,7 @@ pub(crate) struct LiveAgent {
     pub(super) opening: Vec<Event>,
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
-    pub(super) archival: TurnArchiveQueue,
+    pub(super) archival: TurnsToArchiveQueue,
     /// Whether the model was already notified of the background commands of an earlier run of the
     /// program.
     pub(super) is_background_told: bool,
@@ -80,7 +80,7 @@ impl LiveAgent {
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
         };
-        let sink = AgentHookDispatchSink::new(
+        let sink = AgentDispatchReportSink::new(
             outlet,
             spec.name.clone(),
             family.halt.clone(),
@@ -91,7 +91,7 @@ impl LiveAgent {
         if spec.config.keeps_approvals && family.parent.is_none() {
             let kept = spec.session.session_approvals().into_iter();
             approvals.restore_recorded_answers(kept.map(|(tool, part)| {
-                let approved = SessionCallApproval {
+                let approved = SessionWideToolApproval {
                     tool,
                     covers: part.covers,
                     plugin: part.plugin,
@@ -116,13 +116,13 @@ impl LiveAgent {
             invoked: None,
             family,
             scope: None,
-            compaction: CompactionRequestSizes::default(),
+            compaction: AgentRequestSizes::default(),
             frozen: None,
             ledger: None,
             is_announced: false,
             opening: Vec::new(),
             is_started: false,
-            archival: TurnArchiveQueue::default(),
+            archival: TurnsToArchiveQueue::default(),
             is_background_told: false,
             background_guard: None,
             spec: Arc::new(spec),
@@ -173,9 +173,9 @@ impl LiveAgent {
         entries: &[Entry],
     ) -> Result<Option<UndoneTurn>, session::Error> {
         // Stop the archiving first, because the turn to undo may be the one that is being archived.
-        self.archival.cancel_preparation().await;
+        self.archival.cancel_archival_preparation().await;
         let undone = self.spec.session.undo_last_turn(entries)?;
-        self.compaction.allow_compaction_retry();
+        self.compaction.reset_compaction_backoffs();
         self.spec.session.sync_on_blocking_thread().await?;
         Ok(undone)
     }
@@ -189,9 +189,9 @@ impl LiveAgent {
         entries: &[Entry],
         turn: u32,
     ) -> Result<Vec<UndoneTurn>, session::Error> {
-        self.archival.cancel_preparation().await;
+        self.archival.cancel_archival_preparation().await;
         let undone = self.spec.session.undo_turns_since(entries, turn)?;
-        self.compaction.allow_compaction_retry();
+        self.compaction.reset_compaction_backoffs();
         self.spec.session.sync_on_blocking_thread().await?;
         Ok(undone)
     }
@@ -203,7 +203,10 @@ impl LiveAgent {
     }
 
     /// Creates the scope of a turn: the state that the turn shares with hooks and tools.
-    pub(super) fn create_turn_scope(&mut self, cancel: CancellationToken) -> Arc<SharedTurnState> {
+    pub(super) fn create_shared_turn_state(
+        &mut self,
+        cancel: CancellationToken,
+    ) -> Arc<SharedTurnState> {
         let scope = SharedTurnState::new(
             self.spec.clone(),
             TurnEventEmitter::new(
@@ -239,7 +242,7 @@ impl LiveAgent {
         self.archive_ready_turns_on_close().await;
         if self.is_started {
             let info = self.session_info();
-            let caller = self.hook_caller_outside_turn();
+            let caller = self.caller_info_outside_turn();
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
         let have_ended = self.wait_for_background_hooks().await;
@@ -249,7 +252,7 @@ impl LiveAgent {
         if have_ended {
             self.wait_for_background_hooks().await;
         }
-        self.spec.session.record_changed_statuses();
+        self.spec.session.record_changed_plugin_statuses();
         self.spec.session.sync_on_blocking_thread().await?;
         if self.is_main() {
             let checkpoints = self.checkpoints();
@@ -277,7 +280,7 @@ impl LiveAgent {
 
     /// Archives the turns whose summaries are ready. Call this only at a safe point: between two
     /// steps of the turn of `scope`, or after that turn.
-    pub(super) async fn archive_ready_turns(&mut self, scope: &Arc<SharedTurnState>) {
+    pub(super) async fn archive_summarized_turns(&mut self, scope: &Arc<SharedTurnState>) {
         self.archival
             .archive_prepared_turns(&self.spec, scope, &mut self.compaction)
             .await;
@@ -289,10 +292,10 @@ impl LiveAgent {
         let Some(scope) = self.scope.clone() else {
             return;
         };
-        self.archive_ready_turns(&scope).await;
+        self.archive_summarized_turns(&scope).await;
         self.archival.begin_preparing_due_turns(&self.spec, &scope);
         self.archival.wait_for_preparation().await;
-        self.archive_ready_turns(&scope).await;
+        self.archive_summarized_turns(&scope).await;
     }
 
     /// Waits briefly for the summaries that are being prepared, and archives the turns whose
@@ -304,11 +307,11 @@ impl LiveAgent {
         };
         if self
             .archival
-            .wait_for_preparation_before_close(&scope)
+            .wait_for_archival_preparation_before_close(&scope)
             .await
         {
-            self.archive_ready_turns(&scope).await;
-            self.archival.cancel_preparation().await;
+            self.archive_summarized_turns(&scope).await;
+            self.archival.cancel_archival_preparation().await;
         }
     }
 
@@ -335,7 +338,7 @@ impl LiveAgent {
         let limit = longest.clamp(MIN_BACKGROUND_HOOKS_WAIT, MAX_BACKGROUND_HOOKS_WAIT);
         let running = self.dispatcher.wait_for_background_hooks(limit).await;
         if !running.is_empty() {
-            self.spec.events.emit(Event::notice(Level::Warn, format!(
+            self.spec.events.emit(Event::create_host_notice(Level::Warn, format!(
                 "hooks still run in the background after {} s, and are stopped when the program ends: {}",
                 limit.as_secs(),
                 running.join(", ")
@@ -374,7 +377,7 @@ impl LiveAgent {
             return;
         }
         let info = self.session_info();
-        let caller = self.hook_caller_outside_turn();
+        let caller = self.caller_info_outside_turn();
         self.dispatcher
             .dispatch::<SessionStart>(&caller, info)
             .await;
@@ -383,7 +386,7 @@ impl LiveAgent {
 
     /// Reports hooks that failed outside a turn to the hooks of `error`.
     pub(super) async fn report_hook_failures(&self) {
-        let caller = self.hook_caller_outside_turn();
+        let caller = self.caller_info_outside_turn();
         for report in self.sink.take_failures(0) {
             self.dispatcher
                 .dispatch::<ErrorPoint>(&caller, report)
@@ -402,7 +405,7 @@ impl LiveAgent {
     }
 
     /// Returns the caller of hooks outside a turn.
-    pub(super) fn hook_caller_outside_turn(&self) -> Caller {
+    pub(super) fn caller_info_outside_turn(&self) -> Caller {
         Caller {
             context: PluginCallContext {
                 skill: self.skills.last_skill_id(),
@@ -416,7 +419,9 @@ impl LiveAgent {
     }
 
     pub(super) fn emit_notice(&self, level: Level, text: impl Into<String>) {
-        self.spec.events.emit(Event::notice(level, text));
+        self.spec
+            .events
+            .emit(Event::create_host_notice(level, text));
     }
 }
 

@@ -77,10 +77,10 @@ mod watchers;
 
 pub use answer_schema::AnswerSchema;
 pub use archive::{
-    ArchivalConfig, ArchiveHolderListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
+    ArchivalConfig, ArchivalSubagentListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
     SummaryStyle, check_archival_config as check_archival,
 };
-pub(crate) use between::BetweenTurnsPluginCallOutcome;
+pub(crate) use between::PluginCallBetweenTurnsOutcome;
 pub(crate) use budget::LimitedCallCounts;
 #[doc(hidden)]
 pub use call::UNKNOWN_TOOL_REFUSAL_PREFIX;
@@ -91,8 +91,7 @@ pub use direct::HookOnlyTurn;
 #[doc(hidden)]
 pub use end::{extract_unfinished_answer, extract_unsaved_answer, find_unshown_output};
 pub use foreign::{
-    ExternalAgentRequest, ExternalAgentRequestSubject, HookChangeForExternalAgent,
-    VerdictForExternalAgent,
+    ExternalAgentRequest, ExternalAgentRequestContent, HookChangedValue, VerdictForExternalAgent,
 };
 pub use handle::PluginSessionHandle;
 pub(crate) use lifecycle::LiveAgent;
@@ -105,8 +104,8 @@ pub use reflect::ReflectConfig;
 pub(crate) use replace::{
     PluginReplacement, SharedPluginReplacementQueue, WeakPluginReplacementQueue,
 };
-pub use sink::PluginStoreWriter;
+pub use sink::PluginKeyValueWriter;
 pub(crate) use spec::{AgentSpec, TurnSpec};
-pub use steering::{AgentSteeringHandle, QueuedSteeringTextView};
+pub use steering::{AgentSteeringHandle, QueuedSteeringTextSnapshot};
 pub use subagent::SubagentsConfig;
 pub(crate) use subagent::preset::SubagentPresets;

@@ -41,7 +41,7 @@ impl LiveAgent {
         };
         add_query(&mut spec, &family.active_turns);
         add_subagents(&mut spec, &family.active_turns);
-        let notice = add_skill_tool_and_list(&mut spec, &family.active_turns);
+        let notice = offer_skills_to_model(&mut spec, &family.active_turns);
         let background = spec.background.clone();
         let mut agent = Self::new_with_shared_state(spec, family);
         agent.background_guard = Some(BackgroundCommandsStopGuard(background));
@@ -49,10 +49,10 @@ impl LiveAgent {
         let forgotten = SessionSkillMemory::list_changed_skill_warnings(&agent.spec);
         let forgotten = forgotten
             .into_iter()
-            .map(|text| Event::notice(Level::Warn, text));
+            .map(|text| Event::create_host_notice(Level::Warn, text));
         let lasting = lasting.iter().map(|skill| skill.activation_event());
         agent.queue_opening_events(lasting.chain(forgotten).chain(notice));
-        let before = create_previous_run_events(&agent.spec);
+        let before = create_resume_events(&agent.spec);
         agent.queue_opening_events(before);
         agent
     }
@@ -76,7 +76,7 @@ const MAX_NOTICE_LIST_BYTES: usize = 300;
 
 /// Returns the events about the previous run of a resumed session: the status lines of plugins that
 /// are still loaded, the names of plugins that are not, and the approvals that no longer apply.
-fn create_previous_run_events(spec: &AgentSpec) -> Vec<Event> {
+fn create_resume_events(spec: &AgentSpec) -> Vec<Event> {
     let (kept, gone): (Vec<_>, Vec<_>) = spec
         .session
         .plugin_status_lines()
@@ -94,14 +94,14 @@ fn create_previous_run_events(spec: &AgentSpec) -> Vec<Event> {
         names
             .iter()
             .for_each(|plugin| session.set_plugin_status_line(plugin, ""));
-        events.push(create_notice_with_list(
+        events.push(create_truncated_notice_event(
             "status lines of plugins that no longer run are gone: ",
             &names.join(", "),
         ));
     }
     let ended = spec.session.approvals_of_previous_run();
     if !ended.is_empty() {
-        events.push(create_notice_with_list(
+        events.push(create_truncated_notice_event(
             "calls that you allowed for the previous run are asked about again: ",
             &ended.join("; "),
         ));
@@ -109,16 +109,16 @@ fn create_previous_run_events(spec: &AgentSpec) -> Vec<Event> {
     events
 }
 
-fn create_notice_with_list(what: &str, list: &str) -> Event {
+fn create_truncated_notice_event(what: &str, list: &str) -> Event {
     let text = escape_and_truncate_line(&format!("{what}{list}"), MAX_NOTICE_LIST_BYTES);
-    Event::notice(Level::Info, text)
+    Event::create_host_notice(Level::Info, text)
 }
 
 /// Adds the tool `skill` and, if there are skills, the list of them to the system prompt. Returns a
 /// notice about the list for the user.
-fn add_skill_tool_and_list(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
+fn offer_skills_to_model(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
     add_skill_tool(spec, active_turns);
     let (part, notice) = catalogue::skill_list_prompt_part(&spec.skills)?;
     spec.parts.push(part);
-    notice.map(|text| Event::notice(Level::Warn, text))
+    notice.map(|text| Event::create_host_notice(Level::Warn, text))
 }

@@ -5,7 +5,7 @@
 //! a call by a plugin, with the client as the caller. Calls that arrive while others run join the
 //! same turn, up to `MAX_CLIENT_CALLS_PER_TURN`, because the limits of plugins are counted per
 //! turn. While a client's user has an open question, more calls may join, up to
-//! `MAX_TURN_CALLS_WHILE_AWAITING_USER`.
+//! `MAX_CLIENT_CALLS_DURING_QUESTION`.
 //!
 //! The module must not know the protocol of the clients. Start from [`ClientToolCallReceiver`].
 
@@ -44,7 +44,7 @@ const MAX_TURN_AGE_FOR_NEW_CLIENT_CALLS: Duration = Duration::from_secs(60);
 
 /// Maximum number of calls in a turn while it waits for a user's answer. Further calls wait until
 /// the user has answered, or until the time for the answer is over.
-const MAX_TURN_CALLS_WHILE_AWAITING_USER: u32 = 1_000;
+const MAX_CLIENT_CALLS_DURING_QUESTION: u32 = 1_000;
 
 /// Maximum number of concurrent calls, including those that wait for the policy or for an approval.
 const MAX_CONCURRENT_CLIENT_CALLS: usize = 32;
@@ -100,7 +100,7 @@ impl ClientToolCallReceiver {
         guard.disarm();
         agent.report_hook_failures().await;
         let halted = agent.family.halt.take_reason().or(halted);
-        scope.end_skills(&scope.turn_caller(0)).await;
+        scope.end_skills(&scope.caller_info_for_step(0)).await;
         scope.mark_turn_ended();
         let stop = match (&halted, cancel.is_cancelled()) {
             (Some(_), _) => StopReason::Blocked,
@@ -127,10 +127,10 @@ impl ClientToolCallReceiver {
             let can_open =
                 !is_closed && halted.is_none() && running.len() < MAX_CONCURRENT_CLIENT_CALLS;
             // An open question keeps the turn open, and calls of other clients may join it.
-            // `MAX_TURN_CALLS_WHILE_AWAITING_USER` limits their number, because the limits of
+            // `MAX_CLIENT_CALLS_DURING_QUESTION` limits their number, because the limits of
             // plugins are counted per turn.
             let has_open_question =
-                scope.clients.has_open_question() && n_calls < MAX_TURN_CALLS_WHILE_AWAITING_USER;
+                scope.clients.has_open_question() && n_calls < MAX_CLIENT_CALLS_DURING_QUESTION;
             let has_room = n_calls < MAX_CLIENT_CALLS_PER_TURN
                 && started.elapsed() < MAX_TURN_AGE_FOR_NEW_CLIENT_CALLS;
             let is_open = can_open && (has_room || has_open_question);
@@ -149,7 +149,7 @@ impl ClientToolCallReceiver {
                     }
                     None => is_closed = true,
                 },
-                () = scope.clients.wait_for_open_question(), if can_open && !is_open && n_calls < MAX_TURN_CALLS_WHILE_AWAITING_USER => {}
+                () = scope.clients.wait_until_question_pending(), if can_open && !is_open && n_calls < MAX_CLIENT_CALLS_DURING_QUESTION => {}
                 _ = running.next() => {}
             }
         }
@@ -165,7 +165,7 @@ fn begin_client_turn(
     agent.dispatcher.reset_quarantine_at_turn_start();
     let session = agent.spec.session.clone();
     session.close_interrupted_turn()?;
-    let scope = agent.create_turn_scope(cancel.child_token());
+    let scope = agent.create_shared_turn_state(cancel.child_token());
     let input = format!("[tool calls of {client}]");
     session.append(Body::TurnStart {
         turn: scope.number,
@@ -194,11 +194,11 @@ async fn end_client_turn(
     stop: StopReason,
     output: String,
 ) -> Result<(), Error> {
-    let cost = scope.budget.cost();
+    let cost = scope.budget.cost_so_far();
     let summary = TurnSummary {
         stop,
         steps: 0,
-        tool_calls: scope.budget.n_tool_calls(),
+        tool_calls: scope.budget.n_tool_calls_made(),
         usage: scope.budget.usage(),
         cost_usd: cost.usd,
         unpriced_tokens: cost.unpriced_tokens,
@@ -234,7 +234,7 @@ async fn run_client_request(
         QueuedClientRequest::Foreign(request, reply) => {
             scope.budget.count_tool_call();
             let mut verdict = judge_external_agent_request(scope, step, request).await;
-            if let Some(why) = scope.family.halt.reason() {
+            if let Some(why) = scope.family.halt.current_reason_text() {
                 verdict = VerdictForExternalAgent::refused(format!("stopped: {why}"));
             }
             drop(room);
@@ -243,13 +243,11 @@ async fn run_client_request(
         }
     };
     let token = scope.cancel.child_token();
-    let caller = scope.turn_caller(step);
+    let caller = scope.caller_info_for_step(step);
     let approver = call.approver.as_deref();
     let checker = ToolCallChecker::for_client(scope, &caller, &call.client, approver, &token);
     let id = format!("client_{}", crate::clock::new_uuid_v7());
-    let _entered = scope
-        .clients
-        .register_client_call_user(&id, call.approver.clone());
+    let _entered = scope.clients.register_approver(&id, call.approver.clone());
     let wanted = ToolCall::new(id, call.tool, call.arguments);
     scope.budget.count_tool_call();
     let stopped = async {
@@ -263,7 +261,7 @@ async fn run_client_request(
         result = stopped => result,
     };
     // An observing hook with `on_failure = "block"` has failed, so no result leaves the host.
-    if let Some(why) = scope.family.halt.reason() {
+    if let Some(why) = scope.family.halt.current_reason_text() {
         result = ClientToolCallResult {
             content: format!("[stopped: {why}]").into(),
             is_error: true,
@@ -289,9 +287,9 @@ async fn check_and_run_call(
     let Some(entry) = entry.filter(|entry| is_offered(&entry.spec)).cloned() else {
         let why = format!("{UNKNOWN_TOOL_REFUSAL_PREFIX}{}`", call.name);
         let ran = checker.refuse_call(call, &why).await;
-        return finish_client_call(checker, ran).await;
+        return finish_client_requested_call(checker, ran).await;
     };
-    let cancelled = call.result(CLIENT_CANCELLED_CALL_RESULT, true);
+    let cancelled = call.create_result(CLIENT_CANCELLED_CALL_RESULT, true);
     let judged = tokio::select! {
         biased;
         () = token.cancelled() => return report_dropped_call(checker, &cancelled),
@@ -301,7 +299,7 @@ async fn check_and_run_call(
         Err(refused) => *refused,
         Ok(allowed) => {
             let alone = async {
-                match may_change_files(&entry) {
+                match can_tool_change_files(&entry) {
                     true => Some(changing.lock().await),
                     false => None,
                 }
@@ -319,24 +317,24 @@ async fn check_and_run_call(
                     "not run: the session cannot record the call: {}",
                     format_error_chain(&error)
                 );
-                return report_dropped_call(checker, &allowed.call.result(why, true));
+                return report_dropped_call(checker, &allowed.call.create_result(why, true));
             }
             let ran = checker.run_call(allowed).await;
             drop(alone);
             ran
         }
     };
-    finish_client_call(checker, ran).await
+    finish_client_requested_call(checker, ran).await
 }
 
 /// Whether a call may change files of the workspace. Such calls run one after another, so that each
 /// change can be attributed to one call.
-fn may_change_files(entry: &RegisteredTool) -> bool {
+fn can_tool_change_files(entry: &RegisteredTool) -> bool {
     match entry.spec.effect_class {
         EffectClass::Read => false,
         EffectClass::Write => true,
         EffectClass::Execute | EffectClass::External => {
-            entry.tool.file_tracking() != FileChangeTrackingMethod::Unneeded
+            entry.tool.file_change_tracking_method() != FileChangeTrackingMethod::Unneeded
         }
     }
 }
@@ -354,7 +352,7 @@ fn report_dropped_call(checker: ToolCallChecker<'_>, result: &ToolResult) -> Cli
 
 /// Runs the `post-tool` hooks of a tool call, and returns the result for the client that made the
 /// call.
-async fn finish_client_call(
+async fn finish_client_requested_call(
     checker: ToolCallChecker<'_>,
     mut ran: UnreviewedToolCall,
 ) -> ClientToolCallResult {

@@ -12,7 +12,7 @@ use super::budget::TurnBudget;
 use super::compact::{estimate_request_tokens, estimate_request_tokens_roughly};
 use super::spec::AgentSpec;
 use crate::event::Event;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::{Content, Message, Usage};
 use crate::point::caller::Caller;
 use crate::price::Cost;
@@ -23,10 +23,10 @@ use crate::tokens;
 /// Streamed text of an answer, shared by the code that sends the request and the code that counts
 /// usage.
 #[derive(Clone, Default)]
-pub(super) struct SharedStreamedAnswerText(Arc<Mutex<StreamedRequestAttemptTexts>>);
+pub(super) struct SharedStreamedAnswerText(Arc<Mutex<StreamedAnswerState>>);
 
 #[derive(Default)]
-struct StreamedRequestAttemptTexts {
+struct StreamedAnswerState {
     text: String,
     /// Text that was received in attempts that broke off. The provider bills these attempts as
     /// well.
@@ -52,8 +52,8 @@ impl SharedStreamedAnswerText {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, StreamedRequestAttemptTexts> {
-        lock(&self.0)
+    fn lock(&self) -> MutexGuard<'_, StreamedAnswerState> {
+        lock_ignoring_poison(&self.0)
     }
 }
 
@@ -109,7 +109,7 @@ impl<'a> PendingModelRequest<'a> {
         };
         if n_lost > 0 {
             let input = estimate_request_tokens(self.request).saturating_mul(n_lost);
-            self.count_unanswered_usage(
+            self.record_unanswered_attempts(
                 input,
                 lost,
                 "the answer broke off and was requested again",
@@ -118,7 +118,7 @@ impl<'a> PendingModelRequest<'a> {
         estimate_missing_usage(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
         let models = models.into_iter().flatten();
-        let cost = request_cost(self.spec, self.request, models, &response.usage);
+        let cost = compute_request_cost(self.spec, self.request, models, &response.usage);
         response.cost_usd = cost_if_fully_priced(cost);
         cost
     }
@@ -129,7 +129,7 @@ impl<'a> PendingModelRequest<'a> {
     pub(super) fn record_failure(mut self, why: &str, is_paid: bool, is_cancelled: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {
-            self.count_unanswered_request(why, is_cancelled)
+            self.record_unanswered_request(why, is_cancelled)
         } else {
             (Usage::default(), None)
         };
@@ -146,7 +146,7 @@ impl<'a> PendingModelRequest<'a> {
 
     /// Counts a request without an answer, including its broken attempts. If `is_rough` is true,
     /// tokens are estimated without the tokenizer, whose first use takes half a second of CPU time.
-    fn count_unanswered_request(&self, why: &str, is_rough: bool) -> (Usage, Option<f64>) {
+    fn record_unanswered_request(&self, why: &str, is_rough: bool) -> (Usage, Option<f64>) {
         let count = match is_rough {
             true => tokens::estimate_tokens,
             false => tokens::count_tokens,
@@ -160,12 +160,17 @@ impl<'a> PendingModelRequest<'a> {
             let written = count(&attempts.lost) + count(&attempts.text);
             (attempts.n_lost, written)
         };
-        self.count_unanswered_usage(input.saturating_mul(n_lost + 1), written, why)
+        self.record_unanswered_attempts(input.saturating_mul(n_lost + 1), written, why)
     }
 
     /// Adds attempts without an answer to the usage of the turn and to the session; `input` are the
     /// tokens that were sent, `written` the tokens that were received.
-    fn count_unanswered_usage(&self, input: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
+    fn record_unanswered_attempts(
+        &self,
+        input: u64,
+        written: u64,
+        why: &str,
+    ) -> (Usage, Option<f64>) {
         let usage = Usage {
             input_tokens: input,
             output_tokens: written,
@@ -173,7 +178,7 @@ impl<'a> PendingModelRequest<'a> {
             ..Usage::default()
         };
         let models = [&*self.request.model];
-        let cost = request_cost(self.spec, self.request, models, &usage);
+        let cost = compute_request_cost(self.spec, self.request, models, &usage);
         self.budget.add_usage(usage, cost);
         self.spec.session.append_or_defer_error(Body::Unanswered {
             turn: self.caller.context.turn,
@@ -190,14 +195,14 @@ impl<'a> PendingModelRequest<'a> {
 impl Drop for PendingModelRequest<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.count_unanswered_request("the turn went on without waiting for the answer", true);
+            self.record_unanswered_request("the turn went on without waiting for the answer", true);
         }
     }
 }
 
 /// Computes the cost of a request from the configured price of one of `models`, or else from the
 /// price that the provider reports for the model of the request.
-fn request_cost<'n>(
+fn compute_request_cost<'n>(
     spec: &AgentSpec,
     request: &Request,
     models: impl IntoIterator<Item = &'n str>,
@@ -231,7 +236,7 @@ pub(super) fn check_cost_limit(
         input_tokens: estimate_request_tokens(request),
         ..Usage::default()
     };
-    let next = request_cost(spec, request, [&*request.model], &usage);
+    let next = compute_request_cost(spec, request, [&*request.model], &usage);
     if next.unpriced_tokens > 0 || spent.unpriced_tokens > 0 {
         return Err(format!(
             "the turn may cost at most ${limit}, but the price of the model `{}` is unknown; set its price under [prices], or remove the limit",

@@ -18,12 +18,12 @@ use super::step::{HookReviewedReply, StepModelRequestOptions, StepModelUsage};
 use super::stop::EarlyTurnEndReason;
 use super::turn::RunningTurn;
 use crate::point::agent_loop::{
-    AgentLoop, AgentLoopModelAnswer, AgentLoopModelRequest, CallReport, MAX_CANDIDATE_ANSWERS,
-    MAX_OPERATIONS_BETWEEN_REQUESTS, TakenInput, TurnFinish, TurnOperationRequest,
-    TurnOperationRequestSender, check_added_text_size,
+    AgentLoop, AgentLoopModelAnswer, AgentLoopModelRequest, MAX_CANDIDATE_ANSWERS,
+    MAX_OPERATIONS_BETWEEN_MODEL_REQUESTS, ProcessedTurnInput, ToolCallSummary, TurnFinishResult,
+    TurnOperationRequest, TurnOperationRequestSender, check_added_text_size,
 };
 use crate::point::failure::Failure;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::outcome::{Injection, Level};
 use crate::point::payload::Decision;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
@@ -34,7 +34,7 @@ const PLUGIN_LOOP_RETURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Id of the answer that the model had already written when the turn was interrupted. Other answers
 /// have the number of their step, which starts at 1, as the id.
-const INTERRUPTED_TURN_READY_ANSWER_ID: u32 = 0;
+const ANSWER_BEFORE_INTERRUPTION_ID: u32 = 0;
 
 /// Entry of the setting `loop_models` that permits loops to use every model.
 const ANY_LOOP_MODEL_WILDCARD: &str = "*";
@@ -44,7 +44,7 @@ const MAX_SHOWN_MODEL_NAME_BYTES: usize = 96;
 
 /// Result of an operation that a plugin's loop requests in a turn: the outer error ends the turn,
 /// the inner error is returned to the loop.
-type LoopOperationResult<T> = Result<Result<T, HandleError>, EarlyTurnEndReason>;
+type LoopOperationResult<T> = Result<Result<T, HostFunctionError>, EarlyTurnEndReason>;
 
 /// Runs a turn in which the plugin's loop `own` determines the order of the steps.
 pub(super) async fn run_turn_with_plugin_loop(
@@ -64,9 +64,9 @@ pub(super) async fn run_turn_with_plugin_loop(
             target: format!("the order of turn {}", turn.ctx.scope.number),
             outcome: AccessOutcome::Done,
             reason: None,
-            origin: caller.origin(),
+            origin: caller.action_origin(),
         });
-    let order = LoopDrivenTurn {
+    let order = PluginAgentLoopTurn {
         turn,
         name,
         decision: None,
@@ -76,13 +76,13 @@ pub(super) async fn run_turn_with_plugin_loop(
         is_over: false,
     };
     order
-        .execute_loop_primitives(own.run_turn(caller, primitives), asked)
+        .execute_requested_operations(own.run_turn(caller, primitives), asked)
         .await
 }
 
 /// Turn that a plugin's loop controls, with the state for checking that the loop keeps the rules
 /// for such turns.
-struct LoopDrivenTurn<'t, 'a> {
+struct PluginAgentLoopTurn<'t, 'a> {
     turn: &'t mut RunningTurn<'a>,
     /// Name of the plugin of the loop.
     name: Arc<str>,
@@ -97,9 +97,9 @@ struct LoopDrivenTurn<'t, 'a> {
     is_over: bool,
 }
 
-impl LoopDrivenTurn<'_, '_> {
+impl PluginAgentLoopTurn<'_, '_> {
     /// Executes the primitives that the loop requests until the loop returns.
-    async fn execute_loop_primitives(
+    async fn execute_requested_operations(
         mut self,
         mut run: impl Future<Output = Result<(), Failure>> + Unpin,
         mut asked: Receiver<TurnOperationRequest>,
@@ -108,7 +108,7 @@ impl LoopDrivenTurn<'_, '_> {
             let primitive = tokio::select! {
                 biased;
                 Some(primitive) = asked.recv() => primitive,
-                ended = &mut run => return self.check_turn_after_loop_return(ended),
+                ended = &mut run => return self.check_loop_finished_turn(ended),
                 () = tokio::time::sleep(PLUGIN_LOOP_RETURN_TIMEOUT), if self.is_over => {
                     let why = format!("it did not return within {} s", PLUGIN_LOOP_RETURN_TIMEOUT.as_secs());
                     self.warn_of_loop_fault_after_turn(&why);
@@ -119,12 +119,12 @@ impl LoopDrivenTurn<'_, '_> {
                 self.warn_of_loop_fault_after_turn(&format!("it asked for `{}`", primitive.name()));
                 return Ok(());
             }
-            self.check_primitive_is_allowed(&primitive)?;
-            self.execute_primitive(primitive).await?;
+            self.check_operation_allowed(&primitive)?;
+            self.execute_operation(primitive).await?;
         }
     }
 
-    fn check_turn_after_loop_return(
+    fn check_loop_finished_turn(
         self,
         ended: Result<(), Failure>,
     ) -> Result<(), EarlyTurnEndReason> {
@@ -157,20 +157,20 @@ impl LoopDrivenTurn<'_, '_> {
     }
 
     /// Returns an error, which ends the turn, if the loop may not use this primitive now.
-    fn check_primitive_is_allowed(
+    fn check_operation_allowed(
         &mut self,
         primitive: &TurnOperationRequest,
     ) -> Result<(), EarlyTurnEndReason> {
         use TurnOperationRequest as P;
         self.n_since += 1;
-        if self.n_since > MAX_OPERATIONS_BETWEEN_REQUESTS {
+        if self.n_since > MAX_OPERATIONS_BETWEEN_MODEL_REQUESTS {
             return Err(self.create_loop_fault(&format!(
-                "it called more than {MAX_OPERATIONS_BETWEEN_REQUESTS} primitives of a turn without sending a request to the model"
+                "it called more than {MAX_OPERATIONS_BETWEEN_MODEL_REQUESTS} primitives of a turn without sending a request to the model"
             )));
         }
         let name = primitive.name();
         let is_open = self.turn.open.is_some();
-        let has_answer = self.turn.answer.has_last_answer();
+        let has_answer = self.turn.answer.has_answer();
         let why = match primitive {
             P::IsResumed(_) => return Ok(()),
             P::RunCalls(_) if !is_open => "came without open calls",
@@ -189,14 +189,14 @@ impl LoopDrivenTurn<'_, '_> {
         Err(self.create_loop_fault(&format!("`{name}` {why}")))
     }
 
-    async fn execute_primitive(
+    async fn execute_operation(
         &mut self,
         primitive: TurnOperationRequest,
     ) -> Result<(), EarlyTurnEndReason> {
         // Ignore a failed `send`: the loop has ended and does not wait for the reply.
         match primitive {
             TurnOperationRequest::IsResumed(reply) => {
-                let _ = reply.send(Ok(self.turn.continued_interrupted_turn().is_some()));
+                let _ = reply.send(Ok(self.turn.interrupted_turn_to_continue().is_some()));
             }
             TurnOperationRequest::TakeInput(reply) => {
                 let _ = reply.send(Ok(self.take_next_input().await?));
@@ -230,7 +230,7 @@ impl LoopDrivenTurn<'_, '_> {
     }
 
     /// Takes the input of the turn at the first call, and new messages of the user at later calls.
-    async fn take_next_input(&mut self) -> Result<Option<TakenInput>, EarlyTurnEndReason> {
+    async fn take_next_input(&mut self) -> Result<Option<ProcessedTurnInput>, EarlyTurnEndReason> {
         let Some(decision) = self.decision else {
             let decision = self.turn.begin_turn_with_input().await?;
             self.decision = Some(decision);
@@ -244,8 +244,8 @@ impl LoopDrivenTurn<'_, '_> {
         Ok(Some(self.user_texts_since(n_before, decision)))
     }
 
-    fn to_loop_input(&self, decision: Decision) -> TakenInput {
-        TakenInput {
+    fn to_loop_input(&self, decision: Decision) -> ProcessedTurnInput {
+        ProcessedTurnInput {
             text: self.turn.input.text.clone(),
             decision,
         }
@@ -253,9 +253,9 @@ impl LoopDrivenTurn<'_, '_> {
 
     /// Returns the texts of the user from index `n_before` on. The result is empty if a hook
     /// replaced the text of the user by a message of its own.
-    fn user_texts_since(&self, n_before: usize, decision: Decision) -> TakenInput {
-        let text = self.turn.reflected.user_texts_since(n_before);
-        TakenInput {
+    fn user_texts_since(&self, n_before: usize, decision: Decision) -> ProcessedTurnInput {
+        let text = self.turn.reflected.user_texts_from_index(n_before);
+        ProcessedTurnInput {
             text: text.unwrap_or_default(),
             decision,
         }
@@ -276,9 +276,9 @@ impl LoopDrivenTurn<'_, '_> {
     ) -> LoopOperationResult<AgentLoopModelAnswer> {
         let is_aside = order.is_aside;
         if is_aside && let Some(text) = self.turn.ready_answer.clone() {
-            return Ok(Ok(self.ready_answer_for_loop(text)));
+            return Ok(Ok(self.answer_before_interruption(text)));
         }
-        let order = match self.resolve_loop_model_request(order) {
+        let order = match self.validate_loop_model_request(order) {
             Ok(order) => order,
             Err(error) => return Ok(Err(error)),
         };
@@ -288,38 +288,38 @@ impl LoopDrivenTurn<'_, '_> {
             let cost = self.turn.request_answer(&order).await?;
             return Ok(Ok(self.stored_answer_for_loop(cost)));
         }
-        match self.turn.request_outside_conversation(&order).await {
+        match self.turn.request_answer_candidate(&order).await {
             Ok((cost, reviewed)) => {
                 let id = self.turn.ctx.step;
-                let answer = to_loop_model_answer(id, cost, reviewed.reply());
+                let answer = to_agent_loop_answer(id, cost, reviewed.reply());
                 self.candidates.insert(id, reviewed);
                 Ok(Ok(answer))
             }
             // A failed candidate does not end the turn: the loop may ask another model.
-            Err(EarlyTurnEndReason::Provider(why)) => Ok(Err(HandleError::Failed(why))),
+            Err(EarlyTurnEndReason::Provider(why)) => Ok(Err(HostFunctionError::Failed(why))),
             Err(stop) => Err(stop),
         }
     }
 
     /// Checks a request to the model that an agent loop makes, and resolves the preset that the
     /// request names.
-    fn resolve_loop_model_request(
+    fn validate_loop_model_request(
         &self,
         order: AgentLoopModelRequest,
-    ) -> Result<StepModelRequestOptions, HandleError> {
+    ) -> Result<StepModelRequestOptions, HostFunctionError> {
         let spec = &self.turn.agent.spec;
         if let Some(model) = &order.model {
             let mut known = spec.config.loop_models.iter();
             let is_known = |known: &String| known == model || known == ANY_LOOP_MODEL_WILDCARD;
             if *model != spec.model && !known.any(is_known) {
-                return Err(HandleError::Denied(format!(
+                return Err(HostFunctionError::Denied(format!(
                     "the loop may not ask the model `{}`; the operator lists permitted models as `loop_models` under [agent] in the settings",
                     escape_and_truncate_line(model, MAX_SHOWN_MODEL_NAME_BYTES)
                 )));
             }
         }
         if order.is_aside && self.candidates.len() >= MAX_CANDIDATE_ANSWERS {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "at most {MAX_CANDIDATE_ANSWERS} answers requested with `aside` are kept; accept one of them, or request an answer without `aside`"
             )));
         }
@@ -332,7 +332,7 @@ impl LoopDrivenTurn<'_, '_> {
         }
         Ok(StepModelRequestOptions {
             model: order.model,
-            preset: preset.map_err(HandleError::InvalidInput)?,
+            preset: preset.map_err(HostFunctionError::InvalidInput)?,
             note: order.note.map(|note| (self.name.clone(), note)),
             aside: order.is_aside.then(|| self.name.clone()),
         })
@@ -343,9 +343,9 @@ impl LoopDrivenTurn<'_, '_> {
     fn stored_answer_for_loop(&self, cost: StepModelUsage) -> AgentLoopModelAnswer {
         let id = self.turn.ctx.step;
         if let Some(open) = &self.turn.open {
-            return to_loop_model_answer(id, cost, open);
+            return to_agent_loop_answer(id, cost, open);
         }
-        let last = self.turn.answer.last_reply_step();
+        let last = self.turn.answer.last_step_result();
         let is_cut = last.is_some_and(|last| last.shortfall == Some(IncompleteReplyKind::CutText));
         AgentLoopModelAnswer {
             id,
@@ -359,9 +359,9 @@ impl LoopDrivenTurn<'_, '_> {
 
     /// Returns the answer that the model had already given when the turn was interrupted, as the
     /// plugin's agent loop receives it.
-    fn ready_answer_for_loop(&self, text: String) -> AgentLoopModelAnswer {
+    fn answer_before_interruption(&self, text: String) -> AgentLoopModelAnswer {
         AgentLoopModelAnswer {
-            id: INTERRUPTED_TURN_READY_ANSWER_ID,
+            id: ANSWER_BEFORE_INTERRUPTION_ID,
             model: self.turn.ctx.scope.skills.turn_model(),
             text,
             calls: Vec::new(),
@@ -371,14 +371,14 @@ impl LoopDrivenTurn<'_, '_> {
     }
 
     async fn accept_answer_candidate(&mut self, id: u32) -> LoopOperationResult<()> {
-        if id == INTERRUPTED_TURN_READY_ANSWER_ID && self.turn.ready_answer.is_some() {
+        if id == ANSWER_BEFORE_INTERRUPTION_ID && self.turn.ready_answer.is_some() {
             self.turn
                 .request_answer(&StepModelRequestOptions::default())
                 .await?;
             return Ok(Ok(()));
         }
         let Some(reviewed) = self.candidates.remove(&id) else {
-            return Ok(Err(HandleError::NotFound(format!(
+            return Ok(Err(HostFunctionError::NotFound(format!(
                 "there is no answer {id} to accept: it was not requested with `aside`, was already accepted, or the conversation has continued since it was requested"
             ))));
         };
@@ -388,11 +388,11 @@ impl LoopDrivenTurn<'_, '_> {
         Ok(Ok(()))
     }
 
-    async fn run_calls(&mut self) -> Result<Vec<CallReport>, EarlyTurnEndReason> {
+    async fn run_calls(&mut self) -> Result<Vec<ToolCallSummary>, EarlyTurnEndReason> {
         let n_before = self.turn.reflected.n_tool_calls();
         self.turn.run_pending_tool_calls().await?;
         let used = self.turn.reflected.tool_calls_since(n_before).iter();
-        let reports = used.map(|used| CallReport {
+        let reports = used.map(|used| ToolCallSummary {
             name: used.name.clone(),
             is_error: used.is_error,
         });
@@ -421,17 +421,17 @@ impl LoopDrivenTurn<'_, '_> {
         Ok(why)
     }
 
-    async fn finish_turn(&mut self) -> Result<TurnFinish, EarlyTurnEndReason> {
+    async fn finish_turn(&mut self) -> Result<TurnFinishResult, EarlyTurnEndReason> {
         let n_before = self.turn.reflected.n_user_texts();
-        let finish = match self.turn.output_answer_unless_step_needed().await? {
+        let finish = match self.turn.try_end_with_answer().await? {
             TurnEndAttemptOutcome::Done => {
                 self.is_over = true;
-                return Ok(TurnFinish::Done);
+                return Ok(TurnFinishResult::Done);
             }
-            TurnEndAttemptOutcome::Again(why) => TurnFinish::Again(why),
+            TurnEndAttemptOutcome::Again(why) => TurnFinishResult::Again(why),
             TurnEndAttemptOutcome::FollowUp => {
                 let decision = self.decision.unwrap_or(Decision::Direct);
-                TurnFinish::FollowUp(self.user_texts_since(n_before, decision))
+                TurnFinishResult::FollowUp(self.user_texts_since(n_before, decision))
             }
         };
         self.candidates.clear();
@@ -439,7 +439,7 @@ impl LoopDrivenTurn<'_, '_> {
     }
 }
 
-fn to_loop_model_answer(
+fn to_agent_loop_answer(
     id: u32,
     cost: StepModelUsage,
     reply: &StoredModelReply,
@@ -455,9 +455,11 @@ fn to_loop_model_answer(
 }
 
 /// Checks a text that a loop adds to the conversation: it must not be empty or too long.
-fn check_text_added_by_loop(what: &str, text: &str) -> Result<(), HandleError> {
+fn check_text_added_by_loop(what: &str, text: &str) -> Result<(), HostFunctionError> {
     if text.trim().is_empty() {
-        return Err(HandleError::InvalidInput(format!("the {what} is empty")));
+        return Err(HostFunctionError::InvalidInput(format!(
+            "the {what} is empty"
+        )));
     }
     check_added_text_size(what, text.len())
 }

@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::text::escape_and_truncate_line;
 
 /// Maximum number of blocked calls that are recorded: a model may repeat a call many times.
@@ -35,18 +35,18 @@ impl TurnProgress {
 
     /// Records that a tool runs.
     pub(super) fn record_last_tool(&self, name: &str) {
-        *lock(&self.tool) = Some(name.to_owned());
+        *lock_ignoring_poison(&self.tool) = Some(name.to_owned());
     }
 
     /// Returns the name of the tool that the agent called last.
     pub(super) fn last_tool(&self) -> Option<String> {
-        lock(&self.tool).clone()
+        lock_ignoring_poison(&self.tool).clone()
     }
 
     /// Records a call that did not run, because it needs approval and the agent cannot ask for it.
     pub(super) fn record_blocked_call(&self, call: &str) {
         let call = escape_and_truncate_line(call, MAX_BLOCKED_CALL_DESCRIPTION_BYTES);
-        let mut blocked = lock(&self.blocked);
+        let mut blocked = lock_ignoring_poison(&self.blocked);
         if blocked.len() < MAX_RECORDED_BLOCKED_CALLS && !blocked.contains(&call) {
             blocked.push(call);
         }
@@ -54,7 +54,7 @@ impl TurnProgress {
 
     /// Returns descriptions of the calls that were blocked so far, without duplicates.
     pub(super) fn describe_blocked_calls(&self) -> Vec<String> {
-        lock(&self.blocked).clone()
+        lock_ignoring_poison(&self.blocked).clone()
     }
 }
 

@@ -10,20 +10,22 @@ use std::sync::Arc;
 use super::call::ToolCallChecker;
 use super::calls::TurnToolCallRunner;
 use super::ctx::TurnContext;
-use super::deferred::resolve_use_tool_call;
+use super::deferred::extract_deferred_tool_call;
 use super::stop::EarlyTurnEndReason;
 use crate::message::{Content, Message, Role, ToolCall};
 use crate::point::outcome::Level;
 use crate::session::{Body, InterruptedToolCall, InterruptedTurn, REPEATED_CALL_REASON};
 use crate::tool::registry::RegisteredTool;
-use crate::tool::{EFFECT_ABSENT_ANSWER, EFFECT_DONE_ANSWER, InterruptedCallRepetitionRule};
+use crate::tool::{
+    INTERRUPTED_CALL_DONE_ANSWER, INTERRUPTED_CALL_NOT_DONE_ANSWER, InterruptedCallRepetitionRule,
+};
 
 /// Maximum number of starts of one call. A call that crashes the program each time is not repeated
 /// further; the model then decides.
-const MAX_STARTS_PER_CALL: u32 = 3;
+const MAX_ATTEMPTS_PER_TOOL_CALL: u32 = 3;
 
 /// Result of an interrupted tool call whose effect has happened, as the check of its tool found.
-const INTERRUPTED_CALL_EFFECT_FOUND_RESULT: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
+const INTERRUPTED_CALL_DONE_RESULT_TEXT: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
                             there. The call was not run again, and its result is not known]";
 
 /// State of the effect of an interrupted call.
@@ -55,7 +57,7 @@ impl<'t> InterruptedCallRepeater<'t> {
         before: &InterruptedTurn,
     ) -> Result<(), EarlyTurnEndReason> {
         let session = &self.ctx.scope.spec.session;
-        let cut = session.with_all_messages(|messages| before.interrupted_calls(messages));
+        let cut = session.inspect_all_messages(|messages| before.interrupted_calls(messages));
         for cut in cut {
             self.repeat_interrupted_call(cut).await?;
         }
@@ -66,14 +68,14 @@ impl<'t> InterruptedCallRepeater<'t> {
         &mut self,
         cut: InterruptedToolCall,
     ) -> Result<(), EarlyTurnEndReason> {
-        let call = resolve_use_tool_call(cut.call);
+        let call = extract_deferred_tool_call(cut.call);
         let tools = self.ctx.scope.skills.tools();
         let Some(entry) = tools.get(&call.name).cloned() else {
             return Ok(());
         };
-        let effect = match entry.tool.repetition() {
+        let effect = match entry.tool.interrupted_call_repetition_rule() {
             InterruptedCallRepetitionRule::Never => return Ok(()),
-            _ if cut.n_begun >= MAX_STARTS_PER_CALL => {
+            _ if cut.n_begun >= MAX_ATTEMPTS_PER_TOOL_CALL => {
                 InterruptedCallEffectState::Unknown(format!("it was cut off {} times", cut.n_begun))
             }
             InterruptedCallRepetitionRule::Idempotent => InterruptedCallEffectState::Repeatable,
@@ -89,8 +91,9 @@ impl<'t> InterruptedCallRepeater<'t> {
                     call.name
                 );
                 self.ctx.emit_notice(Level::Info, text);
-                let result =
-                    Message::result(call.result(INTERRUPTED_CALL_EFFECT_FOUND_RESULT, false));
+                let result = Message::from_tool_result(
+                    call.create_result(INTERRUPTED_CALL_DONE_RESULT_TEXT, false),
+                );
                 self.replace_message_by_tool_result(cut.told, &result)?;
                 self.ctx.emit_message(result).await;
                 Ok(())
@@ -139,10 +142,10 @@ impl<'t> InterruptedCallRepeater<'t> {
             _ if result.is_error => InterruptedCallEffectState::Unknown(format!(
                 "the tool `{check}`, which checks its effect, failed"
             )),
-            EFFECT_ABSENT_ANSWER => InterruptedCallEffectState::Repeatable,
-            EFFECT_DONE_ANSWER => InterruptedCallEffectState::Done,
+            INTERRUPTED_CALL_NOT_DONE_ANSWER => InterruptedCallEffectState::Repeatable,
+            INTERRUPTED_CALL_DONE_ANSWER => InterruptedCallEffectState::Done,
             _ => InterruptedCallEffectState::Unknown(format!(
-                "the tool `{check}`, which checks its effect, answered neither `{EFFECT_DONE_ANSWER}` nor `{EFFECT_ABSENT_ANSWER}`"
+                "the tool `{check}`, which checks its effect, answered neither `{INTERRUPTED_CALL_DONE_ANSWER}` nor `{INTERRUPTED_CALL_NOT_DONE_ANSWER}`"
             )),
         })
     }
@@ -157,7 +160,7 @@ impl<'t> InterruptedCallRepeater<'t> {
         );
         self.ctx.emit_notice(Level::Info, text);
         let caller = self.ctx.caller();
-        let checker = ToolCallChecker::for_model(&self.ctx.scope, &caller);
+        let checker = ToolCallChecker::for_model_calls(&self.ctx.scope, &caller);
         let id = call.id.clone();
         let mut ran = match checker.authorize_tool_call(call).await {
             Ok(mut allowed) => {
@@ -179,7 +182,12 @@ impl<'t> InterruptedCallRepeater<'t> {
         }
         let result = Arc::unwrap_or_clone(finished.value).result;
         let message = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
-        let message = self.ctx.scope.skills.parts.attach_parts_to(message, &id);
+        let message = self
+            .ctx
+            .scope
+            .skills
+            .parts
+            .attach_skill_content_to_message(message, &id);
         self.replace_message_by_tool_result(told, &message)?;
         self.ctx.emit_message(message).await;
         self.ctx.inject_texts(finished.inject).await

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::scope::SharedTurnState;
 use super::spec::AgentSpec;
 use crate::event::Event;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::point::agent_loop::AgentLoop;
 use crate::point::dispatch::HookDispatcher;
 use crate::point::outcome::Level;
@@ -60,7 +60,7 @@ impl SharedPluginReplacementQueue {
     /// Queues a replacement for the next safe point. It supersedes a queued replacement of the same
     /// plugin.
     pub(crate) fn add_replacement(&self, new: PluginReplacement) {
-        let mut waiting = lock(&self.0.waiting);
+        let mut waiting = lock_ignoring_poison(&self.0.waiting);
         waiting.retain(|waiting| waiting.plugin != new.plugin);
         waiting.push(new);
         drop(waiting);
@@ -80,7 +80,7 @@ impl SharedPluginReplacementQueue {
         dispatcher: &HookDispatcher,
         scope: Option<&SharedTurnState>,
     ) {
-        let waiting = std::mem::take(&mut *lock(&self.0.waiting));
+        let waiting = std::mem::take(&mut *lock_ignoring_poison(&self.0.waiting));
         for new in waiting {
             let spec = Arc::make_mut(spec);
             let tools = &mut spec.tools;
@@ -107,7 +107,8 @@ impl SharedPluginReplacementQueue {
             }
             spec.events.emit(new.event);
             for why in refused {
-                spec.events.emit(Event::notice(Level::Warn, why));
+                spec.events
+                    .emit(Event::create_host_notice(Level::Warn, why));
             }
         }
     }

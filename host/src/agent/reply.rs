@@ -90,7 +90,7 @@ pub(super) fn find_incomplete_reply_kind(
 /// Returns the result for the calls of a cut answer; `None` when the answer is complete. No call of
 /// a cut answer runs: even arguments that are valid JSON may be only a part of the arguments that
 /// the model was writing.
-pub(super) fn result_for_truncated_answer_calls(finish: Finish, n_tokens: u64) -> Option<String> {
+pub(super) fn skipped_call_result_text(finish: Finish, n_tokens: u64) -> Option<String> {
     let why = match finish {
         Finish::MaxTokens => format!("cut at its limit of {n_tokens} tokens"),
         Finish::Paused => "interrupted by the provider".to_owned(),
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn calls_get_ids_of_their_own_and_empty_texts_go() {
         let call = |id: &str| Content::ToolCall(ToolCall::new(id, "bash", serde_json::json!({})));
-        let empty = Content::text("");
+        let empty = Content::from_text("");
         let content = vec![empty, call("a"), call(""), call("a"), call("b")];
         let mut message = Message::new(Role::Assistant, content);
         let earlier = Message::new(Role::Assistant, vec![call("b")]);

@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::blobs::load_images;
 use super::pending::{PendingModelRequest, SharedStreamedAnswerText, check_cost_limit};
 use super::scope::SharedTurnState;
-use super::stop::blocking_hook_text;
+use super::stop::hook_block_reason;
 use super::stream::emit_retry;
 use crate::event::Event;
-use crate::point::Point;
+use crate::point::ExtensionPoint;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::PluginAttributedText;
@@ -58,7 +58,7 @@ impl fmt::Display for NoModelAnswerReason {
 }
 
 /// Applies the changes that hooks of `pre-reason` made to a request, except for its tools.
-pub(super) fn apply_pre_reason_changes(request: &mut Request, wanted: ModelRequest) {
+pub(super) fn apply_hook_request_changes(request: &mut Request, wanted: ModelRequest) {
     request.model = wanted.model;
     request.temperature = wanted.temperature;
     request.max_tokens = wanted.max_tokens;
@@ -101,7 +101,7 @@ impl<'a> ModelRequestSender<'a> {
             Err(NoModelAnswerReason::Mended(why)) => {
                 emit_retry(
                     &self.scope.spec.events,
-                    StreamEvent::retry_after_correction(why),
+                    StreamEvent::new_correction_retry(why),
                 );
                 self.send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
                     .await
@@ -141,16 +141,16 @@ impl<'a> ModelRequestSender<'a> {
             .emitter
             .dispatch_hooks::<at::PreReason>(caller, proposed)
             .await;
-        if let Some(said) = blocking_hook_text(&reasoned) {
+        if let Some(said) = hook_block_reason(&reasoned) {
             return Err(NoModelAnswerReason::Blocked(said.clone()));
         }
-        apply_pre_reason_changes(&mut request, reasoned.value);
+        apply_hook_request_changes(&mut request, reasoned.value);
         for (plugin, mut injection) in reasoned.inject {
             injection.keep = false;
             let message = self
                 .scope
                 .emitter
-                .emit_injection(caller, &plugin, injection)
+                .emit_injected_plugin_text(caller, &plugin, injection)
                 .await
                 .map_err(NoModelAnswerReason::Session)?;
             request.messages.push(message);
@@ -199,7 +199,7 @@ impl<'a> ModelRequestSender<'a> {
             .map_err(NoModelAnswerReason::Spent)?;
         let images = load_images(&self.scope.spec, &self.scope.family.root, request).await;
         let body = self
-            .apply_request_body_hooks(caller, provider.body(request, &images))
+            .apply_request_body_hooks(caller, provider.build_request_body(request, &images))
             .await;
         drop(images);
         let body = body.map_err(NoModelAnswerReason::Blocked)?;
@@ -209,7 +209,7 @@ impl<'a> ModelRequestSender<'a> {
             .take_unsynced_entries()
             .map_err(NoModelAnswerReason::Session)?
         {
-            tokio::task::spawn_blocking(move || lines.wait());
+            tokio::task::spawn_blocking(move || lines.wait_for_sync());
         }
         let number = self.scope.budget.count_model_request();
         self.scope.spec.events.emit(Event::RequestStart {
@@ -229,7 +229,7 @@ impl<'a> ModelRequestSender<'a> {
         let mut response = match send(body, pending.streamed_text()).await {
             Ok(response) => response,
             Err(mut error) => {
-                if let Some(excerpt) = error.unreadable_excerpt_mut() {
+                if let Some(excerpt) = error.unreadable_answer_excerpt_mut() {
                     let text = excerpt.as_str().to_owned();
                     *excerpt = SanitizedServerText::new(
                         &self.scope.emitter.text_for_observers(caller, text).await,
@@ -246,7 +246,7 @@ impl<'a> ModelRequestSender<'a> {
                     provider::Error::WindowExceeded { .. } if !is_paid => {
                         NoModelAnswerReason::TooLong(why)
                     }
-                    _ if mend.is_some_and(|mend| provider.mend(mend, request)) => {
+                    _ if mend.is_some_and(|mend| provider.remember_correction(mend, request)) => {
                         NoModelAnswerReason::Mended(why)
                     }
                     _ => NoModelAnswerReason::Provider(why),
@@ -268,7 +268,7 @@ impl<'a> ModelRequestSender<'a> {
         // answer. The next entry, which is the answer itself, returns the error.
         let _ = session.append_or_keep_in_memory(kept(request, &response));
         let mut caller = caller.clone();
-        self.scope.update_caller_usage_and_skill(&mut caller);
+        self.scope.refresh_caller_context(&mut caller);
         self.scope
             .emitter
             .dispatch_hooks::<at::AfterProviderResponse>(
@@ -314,7 +314,7 @@ impl<'a> ModelRequestSender<'a> {
             .emitter
             .dispatch_hooks::<at::BeforeProviderRequest>(caller, before.clone())
             .await;
-        if let Some(said) = blocking_hook_text(&wire) {
+        if let Some(said) = hook_block_reason(&wire) {
             return Err(said.clone());
         }
         if Arc::ptr_eq(&wire.value, &before) {

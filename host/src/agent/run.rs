@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::answer::TurnEndAttemptOutcome;
 use super::answer_schema::TurnAnswerSchemaChecker;
 use super::blobs::store_attachments;
-use super::known_input::{TurnInputDecision, decide_turn_for_input_id};
+use super::known_input::{InputIdLookupResult, look_up_input_id};
 use super::lifecycle::LiveAgent;
 use super::outcome::{Error, TurnOutcome};
 use super::plugin_order::run_turn_with_plugin_loop;
 use super::spec::TurnSpec;
 use super::step::StepModelRequestOptions;
 use super::stop::EarlyTurnEndReason;
-use super::turn::{RunningTurn, TurnWorkKind};
+use super::turn::{RunningTurn, TurnKind};
 use crate::point::payload::{Source, TurnInput};
 
 /// Time in which running tools can stop and return their partial results after the user interrupted
@@ -44,16 +44,16 @@ impl LiveAgent {
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
         self.emit_session_opened();
-        let spec = match decide_turn_for_input_id(&self.spec, spec)? {
-            TurnInputDecision::Run(spec) => spec,
-            TurnInputDecision::Known(outcome) => return Ok(outcome),
+        let spec = match look_up_input_id(&self.spec, spec)? {
+            InputIdLookupResult::Run(spec) => spec,
+            InputIdLookupResult::Known(outcome) => return Ok(outcome),
         };
         self.apply_plugin_replacements(None);
         let input = TurnInput {
             text: spec.text,
             source: spec.source,
         };
-        let work = TurnWorkKind::Answer {
+        let work = TurnKind::Answer {
             command: spec.command,
             input_id: spec.input_id,
             continues: spec.continues.map(Box::new),
@@ -86,7 +86,7 @@ impl LiveAgent {
         run_turn_to_end(RunningTurn::new(
             self,
             input,
-            TurnWorkKind::Compact,
+            TurnKind::Compact,
             cancel.clone(),
         ))
         .await
@@ -99,7 +99,7 @@ async fn run_turn_to_end(mut turn: RunningTurn<'_>) -> Result<TurnOutcome, Error
         Ok(()) => {
             let interrupted = wait_for_interrupt(
                 turn.ctx.scope.cancel.clone(),
-                turn.calls.running_tools_flag(),
+                turn.calls.shared_running_flag(),
             );
             let family = turn.ctx.scope.family.clone();
             tokio::select! {
@@ -117,17 +117,17 @@ async fn run_turn_to_end(mut turn: RunningTurn<'_>) -> Result<TurnOutcome, Error
 /// every follow-up.
 async fn run_turn_body(turn: &mut RunningTurn<'_>) -> Result<(), EarlyTurnEndReason> {
     turn.agent.run_session_start_hooks().await;
-    if matches!(turn.work, TurnWorkKind::Compact) {
+    if matches!(turn.work, TurnKind::Compact) {
         let done = turn
             .agent
             .compaction
-            .compact_conversation_now(&turn.ctx)
+            .compact_conversation_on_user_request(&turn.ctx)
             .await?;
         turn.outputs.push(done);
         return Ok(());
     }
     if let Some(invoked) = turn.activate_invoked_skills().await {
-        turn.assess_and_add_turn_input().await?;
+        turn.assess_and_append_input().await?;
         return turn.answer_by_skill_subagent(invoked).await;
     }
     match turn.agent.spec.agent_loop.clone() {
@@ -146,7 +146,7 @@ async fn run_built_in_loop(turn: &mut RunningTurn<'_>) -> Result<(), EarlyTurnEn
         turn.request_answer(&order).await?;
         turn.run_pending_tool_calls().await?;
         if matches!(
-            turn.output_answer_unless_step_needed().await?,
+            turn.try_end_with_answer().await?,
             TurnEndAttemptOutcome::Done
         ) {
             return Ok(());

@@ -30,7 +30,7 @@ use super::spec::AgentSpec;
 use super::subagent::registry::{LiveSubagent, SubagentRegistry};
 use crate::checkpoint::SessionCheckpoints;
 use crate::event::Event;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::point::caller::{Caller, PluginCallContext};
 use crate::point::outcome::Level;
 use crate::session::Session;
@@ -48,15 +48,15 @@ pub(crate) struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<SharedTurnState>>
 impl ActiveTurns {
     /// Returns the running turn of an agent, or else its last turn if that still exists.
     pub(super) fn find_active_turn(&self, agent: &str) -> Option<Arc<SharedTurnState>> {
-        lock(&self.0).get(agent)?.upgrade()
+        lock_ignoring_poison(&self.0).get(agent)?.upgrade()
     }
 
     pub(super) fn enter_turn(&self, scope: &Arc<SharedTurnState>) {
-        lock(&self.0).insert(scope.spec.name.clone(), Arc::downgrade(scope));
+        lock_ignoring_poison(&self.0).insert(scope.spec.name.clone(), Arc::downgrade(scope));
     }
 
     pub(super) fn leave_turn(&self, agent: &str) {
-        lock(&self.0).remove(agent);
+        lock_ignoring_poison(&self.0).remove(agent);
     }
 }
 
@@ -155,7 +155,7 @@ impl SharedTurnState {
     }
 
     /// Returns the caller for hooks and tools of this turn that no plugin called.
-    pub(super) fn turn_caller(&self, step: u32) -> Caller {
+    pub(super) fn caller_info_for_step(&self, step: u32) -> Caller {
         let mut caller = Caller {
             context: PluginCallContext {
                 turn: self.number,
@@ -165,28 +165,28 @@ impl SharedTurnState {
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         };
-        self.update_caller_usage_and_skill(&mut caller);
+        self.refresh_caller_context(&mut caller);
         caller
     }
 
     /// Updates a caller with the usage of the turn so far and the id of the skill that was
     /// activated last.
-    pub(super) fn update_caller_usage_and_skill(&self, caller: &mut Caller) {
-        self.budget.write_usage_to_caller(caller);
+    pub(super) fn refresh_caller_context(&self, caller: &mut Caller) {
+        self.budget.fill_caller_usage_fields(caller);
         caller.context.skill = self.skills.latest_skill_id();
     }
 
     /// Registers a subagent that was started in this turn, so that the turn can stop it when it
     /// ends.
     pub(super) fn track_subagent(&self, agent: Arc<LiveSubagent>, task: JoinHandle<()>) {
-        let mut running = lock(&self.running);
+        let mut running = lock_ignoring_poison(&self.running);
         running.retain(|(_, task)| !task.is_finished());
         running.push((agent, task));
     }
 
     /// Returns the running subagents that the model started in this turn.
-    pub(super) fn running_model_subagents(&self) -> Vec<Arc<LiveSubagent>> {
-        let running = lock(&self.running);
+    pub(super) fn running_model_started_subagents(&self) -> Vec<Arc<LiveSubagent>> {
+        let running = lock_ignoring_poison(&self.running);
         let agents = running.iter().map(|(agent, _)| agent);
         let of_model = agents.filter(|agent| agent.plugin.is_none() && agent.is_running());
         of_model.cloned().collect()
@@ -195,7 +195,7 @@ impl SharedTurnState {
     /// Stops the subagents that still run, and waits for them to end, because their usage counts in
     /// this turn and their sessions must be complete.
     pub(super) async fn stop_running_subagents(&self) {
-        let running = std::mem::take(&mut *lock(&self.running));
+        let running = std::mem::take(&mut *lock_ignoring_poison(&self.running));
         let mut ids = Vec::new();
         for (agent, _) in &running {
             if agent.is_running() && !agent.cancel.is_cancelled() {
@@ -208,7 +208,9 @@ impl SharedTurnState {
                 "the turn ended while subagents ran, so they were stopped and can be continued: {}",
                 ids.join(", ")
             );
-            self.spec.events.emit(Event::notice(Level::Warn, text));
+            self.spec
+                .events
+                .emit(Event::create_host_notice(Level::Warn, text));
         }
         let ended = futures_util::future::join_all(running.into_iter().map(|(_, task)| task));
         if tokio::time::timeout(SUBAGENTS_STOP_TIMEOUT, ended)
@@ -216,7 +218,9 @@ impl SharedTurnState {
             .is_err()
         {
             let text = "a subagent did not stop and was abandoned";
-            self.spec.events.emit(Event::notice(Level::Warn, text));
+            self.spec
+                .events
+                .emit(Event::create_host_notice(Level::Warn, text));
         }
     }
 }

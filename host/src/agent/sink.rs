@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex};
 
 use super::halt::AgentHaltReason;
 use crate::event::{Event, EventSender};
-use crate::lock::lock;
-use crate::point::Point;
+use crate::lock::lock_ignoring_poison;
+use crate::point::ExtensionPoint;
 use crate::point::catalog;
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::outcome::{Effect, Level, LogLine, Metric};
 use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, DispatchReportSink, TraceOutcome, TraceRecord};
-use crate::session::{Body, Report, Session};
+use crate::session::{Body, PluginActionReport, Session};
 
 /// Callback that saves a value in a plugin's store; its arguments are the plugin's name, the key
 /// and the value. The store outlives sessions, so the code that builds the agent provides the
 /// callback.
-pub type PluginStoreWriter = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
+pub type PluginKeyValueWriter = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
-pub(super) struct AgentHookDispatchSink {
+pub(super) struct AgentDispatchReportSink {
     outlet: HookEffectExecutor,
     /// Failures of hooks that wait to be passed to the hooks of `error`. The sink cannot call these
     /// hooks itself.
@@ -32,7 +32,7 @@ pub(super) struct AgentHookDispatchSink {
     has_told_of_gap: AtomicBool,
 }
 
-impl AgentHookDispatchSink {
+impl AgentDispatchReportSink {
     pub(super) fn new(
         outlet: HookEffectExecutor,
         agent: Arc<str>,
@@ -77,11 +77,13 @@ impl AgentHookDispatchSink {
                     "the audit log has a gap, because the hook that writes it failed at {}: {why}",
                     record.point
                 );
-                self.outlet.events.emit(Event::notice(Level::Warn, text));
+                self.outlet
+                    .events
+                    .emit(Event::create_host_notice(Level::Warn, text));
             }
         }
-        let only_looks = catalog::find_builtin_point(&record.point)
-            .is_some_and(|row| row.kind == PointKind::Observe);
+        let only_looks = catalog::find_builtin_extension_point(&record.point)
+            .is_some_and(|row| row.kind == ExtensionPointKind::Observe);
         if is_blocking && only_looks {
             self.halt.set_reason(format!(
                 "plugin {} must observe every event (on_failure = \"block\"), but its hook at {} failed: {why}",
@@ -92,13 +94,13 @@ impl AgentHookDispatchSink {
 
     /// Removes and returns the recorded failures, but leaves the first `n` in the list.
     pub(super) fn take_failures(&self, n: usize) -> Vec<FailureReport> {
-        let mut failures = lock(&self.failures);
+        let mut failures = lock_ignoring_poison(&self.failures);
         let n = n.min(failures.len());
         failures.split_off(n)
     }
 
     pub(super) fn n_failures(&self) -> usize {
-        lock(&self.failures).len()
+        lock_ignoring_poison(&self.failures).len()
     }
 
     /// Records that a plugin's code accessed something outside its sandbox.
@@ -107,15 +109,15 @@ impl AgentHookDispatchSink {
     }
 }
 
-impl DispatchReportSink for AgentHookDispatchSink {
-    fn trace(&self, record: TraceRecord) {
+impl DispatchReportSink for AgentDispatchReportSink {
+    fn record_hook_trace(&self, record: TraceRecord) {
         let is_failure = matches!(
             record.outcome,
             TraceOutcome::Failed | TraceOutcome::FailedBlocking
         );
         // Do not report a failing hook of `error` to the hooks of `error`: that would never end.
         if is_failure && record.point != catalog::Error::NAME {
-            lock(&self.failures).push(FailureReport {
+            lock_ignoring_poison(&self.failures).push(FailureReport {
                 where_: record.point.to_string(),
                 message: record.reason.clone().unwrap_or_default(),
                 plugin: Some(record.plugin.to_string()),
@@ -124,11 +126,11 @@ impl DispatchReportSink for AgentHookDispatchSink {
         self.record_failed_hook(&record);
         self.outlet
             .session
-            .append_plugin_report(&Report::Trace(&record));
+            .append_plugin_report(&PluginActionReport::Trace(&record));
         self.outlet.events.emit(Event::Hook { record });
     }
 
-    fn effect(&self, plugin: &Arc<str>, effect: Effect) {
+    fn handle_hook_effect(&self, plugin: &Arc<str>, effect: Effect) {
         self.outlet.apply_effect(plugin, effect);
     }
 }
@@ -139,12 +141,13 @@ impl DispatchReportSink for AgentHookDispatchSink {
 pub(super) struct HookEffectExecutor {
     pub(super) session: Arc<Session>,
     pub(super) events: EventSender,
-    pub(super) keep: PluginStoreWriter,
+    pub(super) keep: PluginKeyValueWriter,
 }
 
 impl HookEffectExecutor {
     pub(super) fn record_plugin_access(&self, record: AccessRecord) {
-        self.session.append_plugin_report(&Report::Access(&record));
+        self.session
+            .append_plugin_report(&PluginActionReport::Access(&record));
         self.events.emit(Event::Access { record });
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use super::answer_schema::AnswerSchema;
 use super::config::AgentConfig;
-use super::sink::PluginStoreWriter;
+use super::sink::PluginKeyValueWriter;
 use super::subagent::preset::{SubagentPreset, SubagentPresets};
 use crate::event::{Event, EventSender};
 use crate::message::PromptImageAttachment;
@@ -114,7 +114,7 @@ pub(crate) struct AgentSpec {
     /// Destination of events.
     pub events: EventSender,
     /// Callback that saves a value that a hook stores.
-    pub keep_in_store: PluginStoreWriter,
+    pub keep_in_store: PluginKeyValueWriter,
     /// Limits of a turn.
     pub config: AgentConfig,
     /// Folder in which the agent works.
@@ -170,11 +170,13 @@ impl AgentSpec {
             let text = format!(
                 "tool `{name}` of plugin `{plugin}` is refused: the name is already taken by the built-in tools"
             );
-            self.events.emit(Event::notice(Level::Warn, text));
+            self.events
+                .emit(Event::create_host_notice(Level::Warn, text));
         }
         if let Err(error) = self.tools.add(tool) {
             let text = error.to_string();
-            self.events.emit(Event::notice(Level::Warn, text));
+            self.events
+                .emit(Event::create_host_notice(Level::Warn, text));
         }
     }
 }

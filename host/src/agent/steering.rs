@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::PromptImageAttachment;
 use crate::point::payload::{Source, TurnInput};
 
@@ -32,7 +32,7 @@ pub(super) struct QueuedSteeringText {
 
 /// A queued text, for a front end that shows the queue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct QueuedSteeringTextView {
+pub struct QueuedSteeringTextSnapshot {
     /// Number of the text, unique within this agent, for
     /// [`AgentSteeringHandle::withdraw_queued_text`].
     pub number: u64,
@@ -96,10 +96,10 @@ impl AgentSteeringHandle {
 
     /// Returns the queued texts in the order in which the turn will take them.
     #[must_use]
-    pub fn waiting_texts(&self) -> Vec<QueuedSteeringTextView> {
+    pub fn waiting_texts(&self) -> Vec<QueuedSteeringTextSnapshot> {
         let queues = self.lock_queues();
         let of = |queue: &VecDeque<QueuedSteeringText>, is_follow_up| {
-            let texts = queue.iter().map(move |queued| QueuedSteeringTextView {
+            let texts = queue.iter().map(move |queued| QueuedSteeringTextSnapshot {
                 number: queued.number,
                 is_follow_up,
                 input: queued.input.clone(),
@@ -184,6 +184,6 @@ impl AgentSteeringHandle {
     }
 
     fn lock_queues(&self) -> MutexGuard<'_, SteeringQueues> {
-        lock(&self.0)
+        lock_ignoring_poison(&self.0)
     }
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::deferred::resolve_use_tool_call;
+use super::deferred::extract_deferred_tool_call;
 use super::reply::{
     IncompleteReplyKind, ReplyStepResult, StoredModelReply, find_incomplete_reply_kind,
-    normalize_model_message, remove_excess_calls, result_for_truncated_answer_calls,
+    normalize_model_message, remove_excess_calls, skipped_call_result_text,
 };
-use super::request::{ModelRequestSender, NoModelAnswerReason, apply_pre_reason_changes};
+use super::request::{ModelRequestSender, NoModelAnswerReason, apply_hook_request_changes};
 use super::stop::{
-    EarlyTurnEndReason, blocking_hook_text, stop_if_blocked, turn_end_for_hook_refusal,
-    withheld_answer_text,
+    EarlyTurnEndReason, blocked_answer_placeholder, fail_if_hook_blocked, hook_block_reason,
+    hook_refusal_error,
 };
 use super::stream::{StreamingAnswer, emit_retry};
 use super::subagent::preset::SubagentPreset;
@@ -96,7 +96,7 @@ impl RunningTurn<'_> {
         self.take_queued_steering_texts().await?;
         let scope = self.ctx.scope.clone();
         self.agent.apply_plugin_replacements(Some(&scope));
-        self.agent.archive_ready_turns(&scope).await;
+        self.agent.archive_summarized_turns(&scope).await;
         let (model, response) = self.build_and_send_request(order).await?;
         let usage = response.usage;
         let reviewed = self.run_post_reason_hooks(response, order).await?;
@@ -107,7 +107,7 @@ impl RunningTurn<'_> {
     /// Requests an answer outside the conversation: it is not shown and its calls do not run,
     /// unless [`add_reply_to_conversation`](Self::add_reply_to_conversation) adds it to the
     /// conversation.
-    pub(super) async fn request_outside_conversation(
+    pub(super) async fn request_answer_candidate(
         &mut self,
         order: &StepModelRequestOptions,
     ) -> Result<(StepModelUsage, HookReviewedReply), EarlyTurnEndReason> {
@@ -223,7 +223,9 @@ impl RunningTurn<'_> {
         if let Some(text) = reply.left_out {
             self.ctx.emit_notice(Level::Warn, text.clone());
             let message = Message::text(Role::User, text);
-            self.ctx.push(message.from(Origin::Reflection)).await?;
+            self.ctx
+                .append_and_emit_message(message.from(Origin::Reflection))
+                .await?;
         }
         let goes_on = n_calls > 0
             || !reply.inject.is_empty()
@@ -240,7 +242,7 @@ impl RunningTurn<'_> {
     }
 
     fn record_step(&mut self, step: ReplyStepResult) {
-        let is_continued = self.answer.record_reply_step(step);
+        let is_continued = self.answer.record_step_result(step);
         self.progress.end_answer(is_continued);
     }
 
@@ -256,7 +258,8 @@ impl RunningTurn<'_> {
         let mut messages = match is_for_another {
             true => compaction.uncompacted_messages(&self.ctx, &model).await,
             false => {
-                let compacted = compaction.compact_messages(&self.ctx, &model, &self.system);
+                let compacted =
+                    compaction.compact_conversation_if_needed(&self.ctx, &model, &self.system);
                 compacted.await?
             }
         };
@@ -305,7 +308,7 @@ impl RunningTurn<'_> {
             .ctx
             .dispatch_hooks_of_point::<at::PreReason>(proposed)
             .await;
-        stop_if_blocked("request", blocking_hook_text(&reasoned))?;
+        fail_if_hook_blocked("request", hook_block_reason(&reasoned))?;
         let wanted = reasoned.value;
         for (plugin, mut injection) in reasoned.inject {
             // A message that is injected into a request outside the conversation must not enter the
@@ -329,7 +332,7 @@ impl RunningTurn<'_> {
         // Deferred tools count as offered: the model can find them by search and call them.
         names.append(&mut deferred);
         self.ctx.scope.skills.set_step_tool_names(names);
-        apply_pre_reason_changes(&mut request, wanted);
+        apply_hook_request_changes(&mut request, wanted);
         let compaction = &self.agent.compaction;
         compaction.fit_request_to_window(&self.ctx, &planned, &mut request);
         Ok(request)
@@ -367,7 +370,7 @@ impl RunningTurn<'_> {
             ModelRequestOutcome::Mended(why) => {
                 emit_retry(
                     &self.ctx.scope.spec.events,
-                    StreamEvent::retry_after_correction(why),
+                    StreamEvent::new_correction_retry(why),
                 );
                 match self.send_model_request_once(request, order).await? {
                     ModelRequestOutcome::Mended(why) => Err(EarlyTurnEndReason::Provider(why)),
@@ -431,8 +434,10 @@ impl RunningTurn<'_> {
                     kept,
                 );
                 let answer = answer.await;
-                if let Some(said) = live.into_blocking_hook_text() {
-                    return Err(EarlyTurnEndReason::Blocked(withheld_answer_text(&said)));
+                if let Some(said) = live.into_hook_block_reason() {
+                    return Err(EarlyTurnEndReason::Blocked(blocked_answer_placeholder(
+                        &said,
+                    )));
                 }
                 answer
             }
@@ -442,7 +447,7 @@ impl RunningTurn<'_> {
             Err(NoModelAnswerReason::TooLong(why)) => return Ok(ModelRequestOutcome::TooLong(why)),
             Err(NoModelAnswerReason::Mended(why)) => return Ok(ModelRequestOutcome::Mended(why)),
             Err(NoModelAnswerReason::Blocked(said)) => {
-                return Err(turn_end_for_hook_refusal("request", &said));
+                return Err(hook_refusal_error("request", &said));
             }
             Err(NoModelAnswerReason::Spent(why)) => {
                 return Err(EarlyTurnEndReason::Blocked(format!("[stopped: {why}]")));
@@ -482,11 +487,11 @@ impl RunningTurn<'_> {
             .ctx
             .dispatch_hooks_of_point::<at::PostReason>(response.message)
             .await;
-        let refusal = stop_if_blocked("answer", blocking_hook_text(&reviewed));
+        let refusal = fail_if_hook_blocked("answer", hook_block_reason(&reviewed));
         let mut message = reviewed.value;
         if let Err(EarlyTurnEndReason::Blocked(text)) = &refusal {
             // Remove the tool calls of a blocked answer too, because none of them may run.
-            message.content = vec![Content::text(text.clone())];
+            message.content = vec![Content::from_text(text.clone())];
             message.extra = None;
         }
         if message.joined_text() != written {
@@ -495,16 +500,16 @@ impl RunningTurn<'_> {
             message.extra = None;
         }
         let session = &self.agent.spec.session;
-        session.with_all_messages(|earlier| normalize_model_message(&mut message, earlier));
+        session.inspect_all_messages(|earlier| normalize_model_message(&mut message, earlier));
         let reply = StoredModelReply {
             draft: message.joined_text(),
             calls: message
                 .tool_calls()
                 .map(|call| ToolCall::new(&call.id, &call.name, call.arguments.clone()))
-                .map(resolve_use_tool_call)
+                .map(extract_deferred_tool_call)
                 .collect(),
             left_out,
-            cut: result_for_truncated_answer_calls(response.finish, response.usage.output_tokens),
+            cut: skipped_call_result_text(response.finish, response.usage.output_tokens),
             shortfall,
             inject: reviewed.inject,
         };

@@ -32,7 +32,7 @@ impl From<session::Error> for EarlyTurnEndReason {
 }
 
 /// Returns the plugin and the text of the hook that blocked; `None` if no hook blocked.
-pub(super) fn blocking_hook_text<T>(
+pub(super) fn hook_block_reason<T>(
     dispatched: &HookDispatchResult<T>,
 ) -> Option<&PluginAttributedText> {
     match &dispatched.verdict {
@@ -42,15 +42,15 @@ pub(super) fn blocking_hook_text<T>(
 }
 
 /// Ends the turn if a hook blocked. `what` names the blocked part, such as "request".
-pub(super) fn stop_if_blocked(
+pub(super) fn fail_if_hook_blocked(
     what: &str,
     said: Option<&PluginAttributedText>,
 ) -> Result<(), EarlyTurnEndReason> {
-    said.map_or(Ok(()), |said| Err(turn_end_for_hook_refusal(what, said)))
+    said.map_or(Ok(()), |said| Err(hook_refusal_error(what, said)))
 }
 
 /// Returns the text that replaces an answer that a hook blocked, possibly while it streamed.
-pub(super) fn withheld_answer_text(
+pub(super) fn blocked_answer_placeholder(
     PluginAttributedText { plugin, text }: &PluginAttributedText,
 ) -> String {
     format!("[the answer was held back by plugin {plugin}: {text}]")
@@ -58,7 +58,7 @@ pub(super) fn withheld_answer_text(
 
 /// Returns the error that stops a turn because a hook blocked a part of it. `what` names the
 /// blocked part, such as "request".
-pub(super) fn turn_end_for_hook_refusal(
+pub(super) fn hook_refusal_error(
     what: &str,
     PluginAttributedText { plugin, text }: &PluginAttributedText,
 ) -> EarlyTurnEndReason {

@@ -1,6 +1,6 @@
 //! Streams the model's text to the user, through the hooks that check it.
 //!
-//! Decides when text is shown ([`StreamedTextDisplayTime`]): immediately if no hook may change it,
+//! Decides when text is shown ([`StreamedTextDisplayMode`]): immediately if no hook may change it,
 //! in pieces if hooks of `output-delta` check it, and only when it is complete if another hook may
 //! still change or block it. Every event text that may contain output of the model passes through
 //! this module. Text that was shown cannot be removed: if the final text differs, a correction is
@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::emitter::TurnEventEmitter;
 use super::pending::SharedStreamedAnswerText;
-use super::stop::blocking_hook_text;
+use super::stop::hook_block_reason;
 use crate::event::{Event, EventSender};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::PluginAttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::StreamedTextDisplayTime;
+use crate::point::streaming::StreamedTextDisplayMode;
 use crate::provider::{self, Response, StreamEvent};
 
 /// Maximum time for which received text of the model waits before hooks check it.
@@ -37,7 +37,7 @@ const MAX_HOOK_CHECK_DELAY: Duration = Duration::from_millis(200);
 const MIN_HOOK_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Length of the end of the shown text that hooks receive as context, in bytes.
-const HOOK_PRECEDING_TEXT_BYTES: usize = 256;
+const HOOK_CONTEXT_TEXT_BYTES: usize = 256;
 
 /// Maximum length of the text that hooks may withhold until the next check, in bytes. A hook that
 /// withholds more gets the complete answer at the end, because otherwise it would receive the same
@@ -95,7 +95,7 @@ pub(super) struct StreamingAnswer<'a> {
     /// Token of the turn.
     cancel: &'a CancellationToken,
     caller: &'a Caller,
-    streaming: StreamedTextDisplayTime,
+    streaming: StreamedTextDisplayMode,
     progress: &'a mut StreamedAnswerProgress,
     /// Received text that is not shown yet, because hooks must check it first.
     pending: String,
@@ -117,7 +117,7 @@ impl<'a> StreamingAnswer<'a> {
             emitter,
             cancel,
             caller,
-            streaming: emitter.choose_text_display_time(caller),
+            streaming: emitter.choose_text_display_mode(caller),
             progress,
             pending: String::new(),
             is_put_off: false,
@@ -126,7 +126,7 @@ impl<'a> StreamingAnswer<'a> {
     }
 
     /// Returns the plugin and the text of the hook that stopped the answer; `None` if none did.
-    pub(super) fn into_blocking_hook_text(self) -> Option<PluginAttributedText> {
+    pub(super) fn into_hook_block_reason(self) -> Option<PluginAttributedText> {
         self.stopped
     }
 
@@ -139,8 +139,8 @@ impl<'a> StreamingAnswer<'a> {
         let events = &self.emitter.spec.events;
         let provider = &self.emitter.spec.provider;
         let cancel = self.cancel;
-        if self.streaming != StreamedTextDisplayTime::Judged {
-            let mut told = ReportedModelActivity::default();
+        if self.streaming != StreamedTextDisplayMode::Judged {
+            let mut told = HeldTextNotificationState::default();
             let mut on = |event| {
                 heard.record_stream_event(&event);
                 self.show_event_without_hook_check(event, &mut told);
@@ -149,7 +149,7 @@ impl<'a> StreamingAnswer<'a> {
         }
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
-        let mut told = ReportedModelActivity::default();
+        let mut told = HeldTextNotificationState::default();
         // The sender is dropped with the request: once the answer is complete, no further pieces
         // arrive.
         let sending = async {
@@ -177,9 +177,9 @@ impl<'a> StreamingAnswer<'a> {
     fn show_event_without_hook_check(
         &mut self,
         event: StreamEvent,
-        told: &mut ReportedModelActivity,
+        told: &mut HeldTextNotificationState,
     ) {
-        let is_free = self.streaming == StreamedTextDisplayTime::Free;
+        let is_free = self.streaming == StreamedTextDisplayMode::Free;
         let events = &self.emitter.spec.events;
         match event {
             StreamEvent::Text(text) => {
@@ -191,13 +191,13 @@ impl<'a> StreamingAnswer<'a> {
                     told.emit_model_activity(
                         events,
                         false,
-                        &self.streaming.plugins_delaying_display(),
+                        &self.streaming.text_delaying_plugin_names(),
                     );
                 }
             }
             StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
             StreamEvent::Thinking(_) => {
-                told.emit_model_activity(events, true, &self.streaming.plugins_delaying_display())
+                told.emit_model_activity(events, true, &self.streaming.text_delaying_plugin_names())
             }
             StreamEvent::ToolCall { .. } => {}
             retry @ StreamEvent::Retry { .. } => {
@@ -275,7 +275,7 @@ impl<'a> StreamingAnswer<'a> {
     /// through.
     async fn run_output_delta_hooks(&mut self, is_last: bool, cancel: &CancellationToken) {
         let delta = TextDelta {
-            before: last_preceding_text_bytes(&self.progress.shown).to_owned(),
+            before: hook_context_suffix(&self.progress.shown).to_owned(),
             text: std::mem::take(&mut self.pending),
             is_last,
             keep: 0,
@@ -284,7 +284,7 @@ impl<'a> StreamingAnswer<'a> {
             .emitter
             .dispatch_hooks::<at::OutputDelta>(self.caller, delta)
             .await;
-        if let Some(said) = blocking_hook_text(&judged) {
+        if let Some(said) = hook_block_reason(&judged) {
             self.stopped = Some(said.clone());
             // Cancel the request: the rest of the answer will not be used.
             cancel.cancel();
@@ -311,7 +311,7 @@ impl<'a> StreamingAnswer<'a> {
         let shown = self.progress.shown.clone();
         self.progress.shown.truncate(self.progress.continued);
         self.emitter
-            .emit_correction(shown, self.progress.shown.clone());
+            .emit_shown_text_correction(shown, self.progress.shown.clone());
     }
 }
 
@@ -325,12 +325,12 @@ enum AnswerTextUpdate {
 /// Whether the user was notified that the model writes, and that it thinks, while the text is not
 /// shown.
 #[derive(Default)]
-struct ReportedModelActivity {
+struct HeldTextNotificationState {
     writes: bool,
     thinks: bool,
 }
 
-impl ReportedModelActivity {
+impl HeldTextNotificationState {
     fn emit_model_activity(&mut self, events: &EventSender, is_thinking: bool, by: &[Arc<str>]) {
         let told = if is_thinking {
             &mut self.thinks
@@ -361,15 +361,15 @@ pub(super) fn emit_retry(events: &EventSender, event: StreamEvent) {
     }
 }
 
-/// Returns the last [`HOOK_PRECEDING_TEXT_BYTES`] of a text, cut at a character boundary.
-fn last_preceding_text_bytes(text: &str) -> &str {
-    let from = text.ceil_char_boundary(text.len().saturating_sub(HOOK_PRECEDING_TEXT_BYTES));
+/// Returns the last [`HOOK_CONTEXT_TEXT_BYTES`] of a text, cut at a character boundary.
+fn hook_context_suffix(text: &str) -> &str {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(HOOK_CONTEXT_TEXT_BYTES));
     text.get(from..).unwrap_or_default()
 }
 
 /// Whether a text equals or continues the shown text. White space is ignored, because parts of an
 /// answer are joined in different ways.
-pub(super) fn continues_shown_text(text: &str, shown: &str) -> bool {
+pub(super) fn starts_with_ignoring_whitespace(text: &str, shown: &str) -> bool {
     let mut text = text.chars().filter(|c| !c.is_whitespace());
     let mut shown = shown.chars().filter(|c| !c.is_whitespace());
     shown.all(|c| text.next() == Some(c))

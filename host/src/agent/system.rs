@@ -2,8 +2,8 @@
 //! parts of the first turn, and renders the text.
 
 use super::answer_schema::AnswerSchema;
-use super::archive::live::archive_holders_prompt_part;
-use super::context::build_context_file_read_filter;
+use super::archive::live::archival_subagents_prompt_part;
+use super::context::build_context_file_policy;
 use super::skill::active::SKILL_TOOL_NAME;
 use super::skill::catalogue;
 use super::stop::EarlyTurnEndReason;
@@ -27,7 +27,7 @@ impl RunningTurn<'_> {
             model: self.agent.spec.model.clone(),
             tools: self.ctx.scope.skills.permitted_tool_names(),
             decision,
-            parts: self.host_prompt_parts(decision),
+            parts: self.prompt_parts_before_hooks(decision),
         };
         let collected = self
             .ctx
@@ -50,13 +50,13 @@ impl RunningTurn<'_> {
         let (blocks, lost) = if edited == text {
             (blocks, Vec::new())
         } else {
-            let blocks = prompt::split_edited_prompt(blocks, &edited);
-            let lost = prompt::tiers_without_breakpoint(&parts, &blocks);
+            let blocks = prompt::split_prompt_into_blocks(blocks, &edited);
+            let lost = prompt::tiers_missing_cache_breakpoint(&parts, &blocks);
             (blocks, lost)
         };
         self.system = blocks;
 
-        let parts = prompt::to_prompt_rows(&parts);
+        let parts = prompt::to_prompt_part_records(&parts);
         let texts = self.system.iter().map(|block| block.text.as_str());
         let sent = texts.clone().map(SessionBlobs::text_blob_id).collect();
         let written = Body::Prompt {
@@ -88,7 +88,7 @@ impl RunningTurn<'_> {
         }));
     }
 
-    fn host_prompt_parts(&self, decision: Decision) -> Vec<PromptPart> {
+    fn prompt_parts_before_hooks(&self, decision: Decision) -> Vec<PromptPart> {
         let spec = &self.agent.spec;
         let mut parts = prompt::host_system_prompt_parts(HostPromptFacts {
             workspace: &spec.workspace,
@@ -101,7 +101,7 @@ impl RunningTurn<'_> {
         let own = spec.parts.iter();
         let own = own.filter(|part| reads_skills || !catalogue::is_skill_list_prompt_part(part));
         parts.extend(own.cloned());
-        parts.extend(archive_holders_prompt_part(
+        parts.extend(archival_subagents_prompt_part(
             &spec.session,
             spec.config.archival.list.max_tokens,
         ));
@@ -114,14 +114,15 @@ impl RunningTurn<'_> {
             let found = prompt::read_context_files(
                 &spec.workspace,
                 &spec.config.own_context_files,
-                &*build_context_file_read_filter(&self.ctx.scope),
+                &*build_context_file_policy(&self.ctx.scope),
             );
             parts.extend(found.parts);
             // Show the notices only in the first turn, because the parts of the system prompt are
             // built again in every turn.
             if self.agent.frozen.is_none() {
                 for notice in found.notices {
-                    self.ctx.emit_event(Event::notice(Level::Warn, notice));
+                    self.ctx
+                        .emit_event(Event::create_host_notice(Level::Warn, notice));
                 }
             }
         }

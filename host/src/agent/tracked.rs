@@ -1,6 +1,6 @@
 //! Tracks the files that a tool call changes, so that they can be restored.
 //!
-//! Start from [`ToolCallFileTracking`].
+//! Start from [`CallFileChangeTracker`].
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::tool::FileChangeTrackingMethod;
 use crate::tool::registry::RegisteredTool;
 
 /// A tool call, with the method by which its file changes are tracked.
-pub(super) enum ToolCallFileTracking {
+pub(super) enum CallFileChangeTracker {
     /// The call changes no file.
     Unneeded,
     /// The tool reports each write to this recorder.
@@ -23,7 +23,7 @@ pub(super) enum ToolCallFileTracking {
     Compared(SnapshotTrackedToolCall),
 }
 
-impl ToolCallFileTracking {
+impl CallFileChangeTracker {
     /// Begins to track a call with the method that its tool declares; for some tools this takes a
     /// snapshot of the workspace. Returns at once for a tool that only reads.
     pub(super) async fn begin_call(
@@ -32,7 +32,7 @@ impl ToolCallFileTracking {
         call: &ToolCall,
     ) -> Self {
         let is_read = entry.spec.effect_class == EffectClass::Read;
-        let tracking = entry.tool.file_tracking();
+        let tracking = entry.tool.file_change_tracking_method();
         if is_read || tracking == FileChangeTrackingMethod::Unneeded {
             return Self::Unneeded;
         }
@@ -59,7 +59,10 @@ impl ToolCallFileTracking {
                     "the changes that {} makes to files cannot be undone later: {error}",
                     call.name
                 );
-                scope.spec.events.emit(Event::notice(Level::Warn, text));
+                scope
+                    .spec
+                    .events
+                    .emit(Event::create_host_notice(Level::Warn, text));
                 Self::Unneeded
             }
         }
@@ -88,7 +91,10 @@ impl ToolCallFileTracking {
             }
         }
         for notice in checkpoints.take_notices() {
-            scope.spec.events.emit(Event::notice(Level::Warn, notice));
+            scope
+                .spec
+                .events
+                .emit(Event::create_host_notice(Level::Warn, notice));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! State of a turn, and the primitives that complete an answer.
 //!
-//! The loop of a turn consists of primitives: [`RunningTurn::assess_and_add_turn_input`],
+//! The loop of a turn consists of primitives: [`RunningTurn::assess_and_append_input`],
 //! [`RunningTurn::build_system_prompt`], [`RunningTurn::request_answer`],
 //! [`RunningTurn::run_pending_tool_calls`], [`RunningTurn::reflect_on_last_answer`] and
-//! [`RunningTurn::output_answer_unless_step_needed`]. The primitives themselves call hooks, check
+//! [`RunningTurn::try_end_with_answer`]. The primitives themselves call hooks, check
 //! policy and limits and write session entries, so calling them in another order does not skip a
 //! check. `run` has the built-in order, `plugin_order` the order of a plugin's loop.
 //!
@@ -27,8 +27,8 @@ use super::lifecycle::LiveAgent;
 use super::reflect::REFLECTION_MESSAGE_PREFIX;
 use super::reflect::second::ReflectionState;
 use super::reply::{IncompleteReplyKind, StoredModelReply};
-use super::stop::{EarlyTurnEndReason, blocking_hook_text, withheld_answer_text};
-use super::stream::{StreamedAnswerProgress, continues_shown_text};
+use super::stop::{EarlyTurnEndReason, blocked_answer_placeholder, hook_block_reason};
+use super::stream::{StreamedAnswerProgress, starts_with_ignoring_whitespace};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
@@ -40,10 +40,10 @@ use crate::session::{Body, FramePosition, InterruptedTurn};
 use crate::text::format_count_with_noun;
 
 /// Reason for another step after the user sent a message during the turn.
-const NEW_USER_MESSAGE_REASON: &str = "the person said something";
+const NEW_USER_MESSAGE_STEP_REASON: &str = "the person said something";
 
 #[derive(Clone, Debug)]
-pub(super) enum TurnWorkKind {
+pub(super) enum TurnKind {
     Answer {
         /// Slash command that produced the input, with the command's source.
         command: Option<String>,
@@ -63,7 +63,7 @@ pub(super) struct RunningTurn<'a> {
     pub(super) input: TurnInput,
     /// Images that belong to the input, in the form in which the session stores them.
     pub(super) attached: Vec<Content>,
-    pub(super) work: TurnWorkKind,
+    pub(super) work: TurnKind,
     /// Number of the last step that the turn may run. Each follow-up of the user raises this
     /// number.
     pub(super) last_step: u32,
@@ -103,10 +103,10 @@ impl<'a> RunningTurn<'a> {
     pub(super) fn new(
         agent: &'a mut LiveAgent,
         input: TurnInput,
-        work: TurnWorkKind,
+        work: TurnKind,
         cancel: CancellationToken,
     ) -> Self {
-        let scope = agent.create_turn_scope(cancel);
+        let scope = agent.create_shared_turn_state(cancel);
         Self {
             agents_guard: Some(scope.agents.clone().drop_guard()),
             told_of_agents: false,
@@ -139,7 +139,7 @@ impl<'a> RunningTurn<'a> {
         session.close_interrupted_turn()?;
         self.begins_at = session.next_entry_position();
         let (command, input_id, continues) = match &self.work {
-            TurnWorkKind::Answer {
+            TurnKind::Answer {
                 command,
                 input_id,
                 continues,
@@ -147,7 +147,7 @@ impl<'a> RunningTurn<'a> {
                 let continues = continues.as_ref().map(|before| before.turn);
                 (command.clone(), input_id.clone(), continues)
             }
-            TurnWorkKind::Compact => (Some(self.input.text.clone()), None, None),
+            TurnKind::Compact => (Some(self.input.text.clone()), None, None),
         };
         session.append(Body::TurnStart {
             turn: self.ctx.scope.number,
@@ -184,7 +184,7 @@ impl<'a> RunningTurn<'a> {
                 .end_turn_with_note(REPEATEDLY_TRUNCATED_ANSWER_NOTE)
                 .await);
         }
-        let Some(step) = self.answer.take_last_reply_step() else {
+        let Some(step) = self.answer.take_last_step_result() else {
             return Ok(Some("there is no answer".to_owned()));
         };
         let has_step = self.has_step_left();
@@ -212,7 +212,7 @@ impl<'a> RunningTurn<'a> {
             ));
         }
         if self.take_queued_steering_texts().await? {
-            return Ok(Some(NEW_USER_MESSAGE_REASON.to_owned()));
+            return Ok(Some(NEW_USER_MESSAGE_STEP_REASON.to_owned()));
         }
         if has_step && let Some(text) = self.build_running_agents_reminder() {
             return self
@@ -245,7 +245,7 @@ impl<'a> RunningTurn<'a> {
 
     /// Outputs the last answer unless another step is needed, then takes the user's next follow-up
     /// input, if there is one.
-    pub(super) async fn output_answer_unless_step_needed(
+    pub(super) async fn try_end_with_answer(
         &mut self,
     ) -> Result<TurnEndAttemptOutcome, EarlyTurnEndReason> {
         if let Some(why) = self.reflect_on_last_answer().await? {
@@ -255,8 +255,8 @@ impl<'a> RunningTurn<'a> {
         // that input stays queued for the next turn, and this answer is final.
         let draft = self.answer.take_accepted_draft().unwrap_or_default();
         if self.has_step_left() && self.take_queued_steering_texts().await? {
-            return Ok(TurnEndAttemptOutcome::another_step_needed(
-                NEW_USER_MESSAGE_REASON,
+            return Ok(TurnEndAttemptOutcome::for_another_step(
+                NEW_USER_MESSAGE_STEP_REASON,
             ));
         }
         self.emit_output(draft).await?;
@@ -273,7 +273,7 @@ impl<'a> RunningTurn<'a> {
         text: &str,
     ) -> Result<Option<String>, EarlyTurnEndReason> {
         let message = Message::text(Role::User, text).from(Origin::Reflection);
-        self.ctx.push(message).await?;
+        self.ctx.append_and_emit_message(message).await?;
         Ok(Some(why.to_owned()))
     }
 
@@ -320,7 +320,7 @@ impl<'a> RunningTurn<'a> {
     /// Returns the note that the turn has exceeded its cost limit; `None` if it has not.
     fn format_cost_limit_note(&self) -> Option<String> {
         let most = self.agent.spec.config.max_cost_usd?;
-        let spent = self.ctx.scope.budget.cost().usd;
+        let spent = self.ctx.scope.budget.cost_so_far().usd;
         (spent > most || most <= 0.0).then(|| {
             format!("[stopped: the limit of ${most:.2} was reached before the work was done; ${spent:.4} were spent]")
         })
@@ -329,7 +329,7 @@ impl<'a> RunningTurn<'a> {
     /// Returns a reminder for the model that ending the turn stops its running subagents; `None` if
     /// none runs or it was already reminded.
     fn build_running_agents_reminder(&mut self) -> Option<String> {
-        let running = self.ctx.scope.running_model_subagents();
+        let running = self.ctx.scope.running_model_started_subagents();
         if running.is_empty() || std::mem::replace(&mut self.told_of_agents, true) {
             return None;
         }
@@ -348,14 +348,14 @@ impl<'a> RunningTurn<'a> {
             .ctx
             .dispatch_hooks_of_point::<at::PreOutput>(draft)
             .await;
-        if let Some(said) = blocking_hook_text(&judged) {
+        if let Some(said) = hook_block_reason(&judged) {
             return Err(said.clone());
         }
         let (text, shown) = (judged.value, &self.progress.shown);
         // The hooks of `output-delta` have already checked all text that was shown.
         if !shown.is_empty()
-            && continues_shown_text(&text, shown)
-            && continues_shown_text(shown, &text)
+            && starts_with_ignoring_whitespace(&text, shown)
+            && starts_with_ignoring_whitespace(shown, &text)
         {
             return Ok(text);
         }
@@ -368,13 +368,13 @@ impl<'a> RunningTurn<'a> {
 
     /// Emits a correction event if the text that the user was shown so far is not a prefix of
     /// `text`.
-    pub(super) fn correct_shown_text(&mut self, text: &str) {
-        if !continues_shown_text(text, &self.progress.shown) {
+    pub(super) fn emit_shown_text_correction_if_needed(&mut self, text: &str) {
+        if !starts_with_ignoring_whitespace(text, &self.progress.shown) {
             let shown = self.progress.take_shown_text();
             self.ctx
                 .scope
                 .emitter
-                .emit_correction(shown, text.to_owned());
+                .emit_shown_text_correction(shown, text.to_owned());
         }
     }
 
@@ -383,11 +383,11 @@ impl<'a> RunningTurn<'a> {
         let (text, refusal) = match self.run_output_hooks(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
-                let text = withheld_answer_text(&said);
+                let text = blocked_answer_placeholder(&said);
                 (text.clone(), Some(text))
             }
         };
-        self.correct_shown_text(&text);
+        self.emit_shown_text_correction_if_needed(&text);
         self.progress.take_shown_text();
         self.outputs.push(text.clone());
         let matches = self.answers.check_final_answer_against_schema(&text);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::tool::registry::ToolRegistry;
 
 /// Tools of the agent and of the current step, before skills and presets restrict them.
@@ -34,10 +34,10 @@ impl UnrestrictedTurnTools {
     }
 
     pub(super) fn step_tools(&self) -> Option<Arc<[String]>> {
-        lock(&self.of_step).clone()
+        lock_ignoring_poison(&self.of_step).clone()
     }
 
     pub(super) fn set_step_tools(&self, names: Vec<String>) {
-        *lock(&self.of_step) = Some(names.into());
+        *lock_ignoring_poison(&self.of_step) = Some(names.into());
     }
 }

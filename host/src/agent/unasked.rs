@@ -6,21 +6,22 @@ use crate::tool::registry::RegisteredTool;
 use crate::tool::subject::Subject;
 
 /// Returns the refusal text for a call of a client that has no way to ask its user.
-pub(super) fn format_client_call_refusal(
+pub(super) fn format_refusal_for_client_without_elicitation(
     entry: &RegisteredTool,
     subject: &Subject,
     asked: &[PluginAttributedText],
     rule: &str,
 ) -> String {
-    const NO_ELICITATION_REASON: &str = "the client offers no way to ask its user (elicitation)";
+    const ELICITATION_UNSUPPORTED_MESSAGE: &str =
+        "the client offers no way to ask its user (elicitation)";
     match asked.first() {
         // A hook requires approval by the user, which a rule of the policy cannot replace.
         Some(PluginAttributedText { plugin, text }) => format!(
-            "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {NO_ELICITATION_REASON}. The call was not run",
+            "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {ELICITATION_UNSUPPORTED_MESSAGE}. The call was not run",
             entry.spec.name
         ),
         None => format!(
-            "refused by policy: `{}` needs approval ({rule}), and {NO_ELICITATION_REASON}. The operator can start the server with --yes, or add \
+            "refused by policy: `{}` needs approval ({rule}), and {ELICITATION_UNSUPPORTED_MESSAGE}. The operator can start the server with --yes, or add \
              `{}` to config.toml. The call was not run",
             entry.spec.name,
             policy::suggest_allow_rule_line(&entry.spec, subject)

@@ -8,16 +8,16 @@
 use serde_json::{Map, Value, json};
 
 use super::emitter::TurnEventEmitter;
-use super::stop::blocking_hook_text;
+use super::stop::hook_block_reason;
 use crate::message::{Content, Message, Origin, Role, ToolCall};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::PluginAttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::StreamedTextDisplayTime;
+use crate::point::streaming::StreamedTextDisplayMode;
 
 /// Key in the arguments of a hidden call; its value is the reason.
-const HIDDEN_ARGUMENTS_REASON_KEY: &str = "not_shown";
+const HIDDEN_ARGUMENTS_REASON_JSON_KEY: &str = "not_shown";
 
 /// Reason that replaces the arguments of a hidden call: hooks change the arguments when they check
 /// them together but not one by one, or there are too many to check them one by one.
@@ -28,15 +28,15 @@ const HIDDEN_TOOL_NAME_PLACEHOLDER: &str = "[not shown]";
 
 /// Maximum number of values in a call that are checked one by one; each value costs one call of
 /// each hook.
-const MAX_INDIVIDUALLY_CHECKED_VALUES: usize = 64;
+const MAX_HOOK_CHECKED_ARGUMENT_VALUES: usize = 64;
 
 impl TurnEventEmitter {
     /// Returns how the model's text is streamed, depending on the hooks that are called for
     /// `caller`.
-    pub(super) fn choose_text_display_time(&self, caller: &Caller) -> StreamedTextDisplayTime {
+    pub(super) fn choose_text_display_mode(&self, caller: &Caller) -> StreamedTextDisplayMode {
         self.dispatcher
             .registry()
-            .streamed_text_display_time(caller)
+            .streamed_text_display_mode(caller)
     }
 
     /// Passes a complete text through the hooks of `output-delta`, and returns the result.
@@ -57,7 +57,7 @@ impl TurnEventEmitter {
             ..TextDelta::default()
         };
         let judged = self.dispatch_hooks::<at::OutputDelta>(caller, delta).await;
-        match blocking_hook_text(&judged) {
+        match hook_block_reason(&judged) {
             Some(said) => Err(said.clone()),
             None => Ok(judged.value.text),
         }
@@ -66,19 +66,19 @@ impl TurnEventEmitter {
     /// Returns what observers see of a text that may quote the model but is not output: the text
     /// after the hooks, or the reason why the text is hidden.
     pub(super) async fn text_for_observers(&self, caller: &Caller, text: String) -> String {
-        match self.choose_text_display_time(caller) {
-            StreamedTextDisplayTime::Free => text,
-            StreamedTextDisplayTime::Judged => {
+        match self.choose_text_display_mode(caller) {
+            StreamedTextDisplayMode::Free => text,
+            StreamedTextDisplayMode::Judged => {
                 match self.run_output_delta_hooks_on_text(caller, text).await {
                     Ok(text) => text,
                     Err(said) => format!("[not shown: {}]", format_hook_stop_note(&said)),
                 }
             }
-            held @ StreamedTextDisplayTime::Held(_) if !text.trim().is_empty() => format!(
+            held @ StreamedTextDisplayMode::Held(_) if !text.trim().is_empty() => format!(
                 "[not shown: {} checks it only as part of a complete answer]",
-                held.plugins_delaying_display().join(", ")
+                held.text_delaying_plugin_names().join(", ")
             ),
-            StreamedTextDisplayTime::Held(_) => text,
+            StreamedTextDisplayMode::Held(_) => text,
         }
     }
 
@@ -94,7 +94,7 @@ impl TurnEventEmitter {
         let mut shown = message.clone();
         shown.remove_provider_opaque_data();
         let is_judged = message.role != Role::Tool && !message.is_written_by_user();
-        if !is_judged || self.choose_text_display_time(caller) == StreamedTextDisplayTime::Free {
+        if !is_judged || self.choose_text_display_mode(caller) == StreamedTextDisplayMode::Free {
             return shown;
         }
         shown
@@ -112,7 +112,7 @@ impl TurnEventEmitter {
                 // The text is the task of a subagent, which the parent agent's model wrote as
                 // arguments of a call.
                 None if message.origin == Some(Origin::Agent) => {
-                    self.call_text_for_observers(caller, text).await
+                    self.argument_text_for_observers(caller, text).await
                 }
                 None => self.text_for_observers(caller, text).await,
             });
@@ -132,7 +132,7 @@ impl TurnEventEmitter {
             extra: None,
             ..call.clone()
         };
-        if self.choose_text_display_time(caller) != StreamedTextDisplayTime::Judged {
+        if self.choose_text_display_mode(caller) != StreamedTextDisplayMode::Judged {
             return shown;
         }
         let text = format!("{} {}", call.name, value_as_plain_text(&call.arguments));
@@ -142,9 +142,9 @@ impl TurnEventEmitter {
         let (name, arguments) = match known {
             Some(shown) => shown,
             None => {
-                let judged = self.check_call_for_observers(caller, call, &text).await;
+                let judged = self.filter_call_for_observers(caller, call, &text).await;
                 let chain = &caller.call_chain;
-                self.judged_calls.cache_observer_call(text, chain, &judged);
+                self.judged_calls.insert_call(text, chain, &judged);
                 judged
             }
         };
@@ -154,7 +154,7 @@ impl TurnEventEmitter {
 
     /// Checks a call. `text` contains its name and all texts of its arguments. Returns the name and
     /// the arguments for observers.
-    async fn check_call_for_observers(
+    async fn filter_call_for_observers(
         &self,
         caller: &Caller,
         call: &ToolCall,
@@ -171,14 +171,14 @@ impl TurnEventEmitter {
             Err(said) => {
                 return (
                     HIDDEN_TOOL_NAME_PLACEHOLDER.to_owned(),
-                    json!({ HIDDEN_ARGUMENTS_REASON_KEY: format_hook_stop_note(&said) }),
+                    json!({ HIDDEN_ARGUMENTS_REASON_JSON_KEY: format_hook_stop_note(&said) }),
                 );
             }
         }
-        if count_nested_values(&call.arguments) > MAX_INDIVIDUALLY_CHECKED_VALUES {
+        if count_nested_values(&call.arguments) > MAX_HOOK_CHECKED_ARGUMENT_VALUES {
             return (
                 HIDDEN_TOOL_NAME_PLACEHOLDER.to_owned(),
-                json!({ HIDDEN_ARGUMENTS_REASON_KEY: HIDDEN_ARGUMENTS_REASON }),
+                json!({ HIDDEN_ARGUMENTS_REASON_JSON_KEY: HIDDEN_ARGUMENTS_REASON }),
             );
         }
         let name = self.text_for_observers(caller, call.name.clone()).await;
@@ -188,7 +188,7 @@ impl TurnEventEmitter {
             // them alone, so hide the complete call.
             return (
                 HIDDEN_TOOL_NAME_PLACEHOLDER.to_owned(),
-                json!({ HIDDEN_ARGUMENTS_REASON_KEY: HIDDEN_ARGUMENTS_REASON }),
+                json!({ HIDDEN_ARGUMENTS_REASON_JSON_KEY: HIDDEN_ARGUMENTS_REASON }),
             );
         }
         (name, arguments)
@@ -196,10 +196,14 @@ impl TurnEventEmitter {
 
     /// Returns a text from the arguments of a call as observers may see it: if hooks judge the
     /// streamed text, they judge this text too.
-    pub(super) async fn call_text_for_observers(&self, caller: &Caller, text: String) -> String {
-        match self.choose_text_display_time(caller) {
-            StreamedTextDisplayTime::Judged => self.text_for_observers(caller, text).await,
-            StreamedTextDisplayTime::Free | StreamedTextDisplayTime::Held(_) => text,
+    pub(super) async fn argument_text_for_observers(
+        &self,
+        caller: &Caller,
+        text: String,
+    ) -> String {
+        match self.choose_text_display_mode(caller) {
+            StreamedTextDisplayMode::Judged => self.text_for_observers(caller, text).await,
+            StreamedTextDisplayMode::Free | StreamedTextDisplayMode::Held(_) => text,
         }
     }
 

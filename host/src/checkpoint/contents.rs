@@ -11,14 +11,14 @@ use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::state::NotKeptReason;
+use super::state::ContentNotStoredReason;
 use crate::session::{open_guarded, set_private_permissions};
 
 /// Name of the file in the checkpoint folder with the stored contents of workspace files.
 pub(super) const STORED_CONTENTS_FILE_NAME: &str = "contents";
 
 /// Length of the header (hash and length) before each content in the file, in bytes.
-const CONTENT_HEADER_BYTES: u64 = 32 + 8;
+const CONTENT_HEADER_SIZE_IN_BYTES: u64 = 32 + 8;
 
 /// Maximum length of a content that is read, in bytes; larger than any stored content. Without this
 /// limit, a corrupt length could make the process allocate all memory.
@@ -55,7 +55,7 @@ impl FileContentStore {
         let mut options = OpenOptions::new();
         set_private_permissions(options.read(true).write(true).create(true).truncate(false));
         let (file, _) = open_guarded(&path, &mut options)?;
-        let mut store = Self::index_content_frames(path, file, most)?;
+        let mut store = Self::new_with_index_from_file(path, file, most)?;
         store.file.set_len(store.len)?;
         store.file.seek(SeekFrom::Start(store.len))?;
         Ok(store)
@@ -66,22 +66,22 @@ impl FileContentStore {
     pub(super) fn open_read_only(folder: &Path) -> io::Result<Option<Self>> {
         let path = folder.join(STORED_CONTENTS_FILE_NAME);
         match open_guarded(&path, OpenOptions::new().read(true)) {
-            Ok((file, _)) => Self::index_content_frames(path, file, 0).map(Some),
+            Ok((file, _)) => Self::new_with_index_from_file(path, file, 0).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Builds the index of the stored contents from the headers of all complete frames in the file.
-    fn index_content_frames(path: PathBuf, file: File, most: u64) -> io::Result<Self> {
+    fn new_with_index_from_file(path: PathBuf, file: File, most: u64) -> io::Result<Self> {
         let end = file.metadata()?.len();
         let (mut index, mut at) = (HashMap::new(), 0_u64);
         let mut head = [0_u8; 40];
-        while at.saturating_add(CONTENT_HEADER_BYTES) <= end {
+        while at.saturating_add(CONTENT_HEADER_SIZE_IN_BYTES) <= end {
             file.read_exact_at(&mut head, at)?;
             let (hash, len) = head.split_at(32);
             let len = u64::from_le_bytes(len.try_into().unwrap_or_default());
-            let start = at + CONTENT_HEADER_BYTES;
+            let start = at + CONTENT_HEADER_SIZE_IN_BYTES;
             let Some(next) = start.checked_add(len).filter(|next| *next <= end) else {
                 break;
             };
@@ -112,17 +112,17 @@ impl FileContentStore {
         &mut self,
         digest: &str,
         content: &[u8],
-    ) -> Result<(), NotKeptReason> {
-        let hash = parse_content_hash(digest).ok_or(NotKeptReason::Unreadable)?;
+    ) -> Result<(), ContentNotStoredReason> {
+        let hash = parse_content_hash(digest).ok_or(ContentNotStoredReason::Unreadable)?;
         if self.index.contains_key(&hash) {
             return Ok(());
         }
         let len = content.len() as u64;
         if self.failure.is_some() {
-            return Err(NotKeptReason::Disk);
+            return Err(ContentNotStoredReason::Disk);
         }
-        if self.len.saturating_add(CONTENT_HEADER_BYTES + len) > self.most {
-            return Err(NotKeptReason::Limit);
+        if self.len.saturating_add(CONTENT_HEADER_SIZE_IN_BYTES + len) > self.most {
+            return Err(ContentNotStoredReason::Limit);
         }
         let mut frame = Vec::with_capacity(content.len() + 40);
         frame.extend_from_slice(&hash);
@@ -133,11 +133,11 @@ impl FileContentStore {
             // Truncating may succeed even on a full disk; if it fails, the next process drops the
             // incomplete frame.
             let _ = self.file.set_len(self.len);
-            return Err(NotKeptReason::Disk);
+            return Err(ContentNotStoredReason::Disk);
         }
         self.index
-            .insert(hash, (self.len + CONTENT_HEADER_BYTES, len));
-        self.len += CONTENT_HEADER_BYTES + len;
+            .insert(hash, (self.len + CONTENT_HEADER_SIZE_IN_BYTES, len));
+        self.len += CONTENT_HEADER_SIZE_IN_BYTES + len;
         self.is_unsynced = true;
         Ok(())
     }
@@ -172,7 +172,10 @@ impl FileContentStore {
     }
 
     /// Atomically rewrites the file so that it contains only these contents.
-    pub(super) fn retain_contents(&mut self, wanted: &HashSet<String>) -> io::Result<()> {
+    pub(super) fn delete_all_contents_except(
+        &mut self,
+        wanted: &HashSet<String>,
+    ) -> io::Result<()> {
         let mut wanted: Vec<(u64, u64)> = wanted
             .iter()
             .filter_map(|digest| self.index.get(&parse_content_hash(digest)?).copied())
@@ -180,7 +183,7 @@ impl FileContentStore {
         wanted.sort_unstable();
         let n_bytes: u64 = wanted
             .iter()
-            .map(|(_, len)| CONTENT_HEADER_BYTES + len)
+            .map(|(_, len)| CONTENT_HEADER_SIZE_IN_BYTES + len)
             .sum();
         if n_bytes >= self.len {
             return Ok(());
@@ -192,9 +195,10 @@ impl FileContentStore {
         new.set_len(0)?;
         let mut out = BufWriter::new(&new);
         for (at, len) in wanted {
-            self.file.seek(SeekFrom::Start(at - CONTENT_HEADER_BYTES))?;
+            self.file
+                .seek(SeekFrom::Start(at - CONTENT_HEADER_SIZE_IN_BYTES))?;
             io::copy(
-                &mut Read::by_ref(&mut self.file).take(CONTENT_HEADER_BYTES + len),
+                &mut Read::by_ref(&mut self.file).take(CONTENT_HEADER_SIZE_IN_BYTES + len),
                 &mut out,
             )?;
         }
@@ -203,7 +207,7 @@ impl FileContentStore {
         new.sync_data()?;
         fs::rename(&half, &self.path)?;
         let (path, most) = (self.path.clone(), self.most);
-        *self = Self::index_content_frames(path, new, most)?;
+        *self = Self::new_with_index_from_file(path, new, most)?;
         self.file.seek(SeekFrom::Start(self.len)).map(drop)
     }
 }
@@ -235,7 +239,7 @@ mod tests {
         assert_eq!(store.get(&digest(b"")).unwrap(), b"");
         assert_eq!(store.get(&digest(b"three")), None);
         let wanted = HashSet::from([digest(b"two"), digest(b"gone")]);
-        store.retain_contents(&wanted).unwrap();
+        store.delete_all_contents_except(&wanted).unwrap();
         assert!(store.contains(&digest(b"two")) && !store.contains(&digest(b"one")));
         store.store_content(&digest(b"four"), b"four").unwrap();
         drop(store);
@@ -252,7 +256,7 @@ mod tests {
         let mut store = FileContentStore::open(folder.path(), 100).unwrap();
         store.store_content(&digest(b"one"), b"one").unwrap();
         let refused = store.store_content(&digest(&[1; 60]), &[1; 60]);
-        assert_eq!(refused, Err(NotKeptReason::Limit));
+        assert_eq!(refused, Err(ContentNotStoredReason::Limit));
         let path = folder.path().join(STORED_CONTENTS_FILE_NAME);
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;

@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::config::CheckpointConfig;
 use super::record::{
-    ChangeRecordEnd, ChangeSource, FILE_CHANGES_FILE_NAME, FileChange, NewFileChangeRecord,
+    ChangeRecordOutcome, ChangeRecordStartData, ChangeSource, FILE_CHANGES_FILE_NAME, FileChange,
 };
 use super::restore;
 use super::snapshot::{Snapshot, SnapshotFailureReason, WorkspaceSnapshotScan};
 use super::state::{FileState, read_path_state};
 use super::store::{MAX_STORED_FILE_BYTES_BEFORE_WRITE, OpenedCheckpointStore, SNAPSHOT_FILE_NAME};
 use crate::disk::replace_private_file;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Name of the checkpoint folder in the folder of a session.
 pub const CHECKPOINTS_FOLDER_NAME: &str = "checkpoints";
@@ -102,8 +102,8 @@ impl FileChangeOrigin {
         &self,
         source: ChangeSource,
         changes: Vec<FileChange>,
-    ) -> NewFileChangeRecord {
-        NewFileChangeRecord {
+    ) -> ChangeRecordStartData {
+        ChangeRecordStartData {
             turn: self.turn,
             call: Some(self.call.clone()),
             tool: self.tool.clone(),
@@ -155,12 +155,12 @@ impl SessionCheckpoints {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, SessionCheckpointsState> {
-        lock(&self.keeper)
+        lock_ignoring_poison(&self.keeper)
     }
 
     /// Removes and returns the notices for the user.
     pub fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.notices))
+        std::mem::take(&mut *lock_ignoring_poison(&self.notices))
     }
 
     /// Records the start of a call that may change any file. Takes a snapshot first, unless another
@@ -187,7 +187,7 @@ impl SessionCheckpoints {
         let Some(store) = self.open_store(&mut keeper) else {
             return started;
         };
-        let record = NewFileChangeRecord {
+        let record = ChangeRecordStartData {
             left_out: store
                 .last
                 .as_ref()
@@ -217,9 +217,9 @@ impl SessionCheckpoints {
         let mut keeper = self.lock_state();
         if std::mem::take(&mut started.has_snapshot) {
             self.n_running.fetch_sub(1, Ordering::AcqRel);
-            self.end_record_with_changes(&mut keeper, id, ChangeRecordEnd::Done);
+            self.end_record_with_changes(&mut keeper, id, ChangeRecordOutcome::Done);
         } else if let Some(store) = &mut keeper.opened {
-            let ended = store.log.end_record(id, ChangeRecordEnd::Done, None);
+            let ended = store.log.end_record(id, ChangeRecordOutcome::Done, None);
             self.report_write_error(&mut keeper, ended);
         }
     }
@@ -261,7 +261,7 @@ impl SessionCheckpoints {
             return;
         };
         if !is_done {
-            let ended = store.log.end_record(id, ChangeRecordEnd::Void, None);
+            let ended = store.log.end_record(id, ChangeRecordOutcome::Void, None);
             return self.report_write_error(keeper, ended);
         }
         let record = store.log.records.iter().rev().find(|own| own.id == id);
@@ -281,7 +281,7 @@ impl SessionCheckpoints {
         changes.retain(|change| !change.before.is_same_state(&change.after));
         let ended = store
             .log
-            .end_record(id, ChangeRecordEnd::Done, Some(changes));
+            .end_record(id, ChangeRecordOutcome::Done, Some(changes));
         self.report_write_error(keeper, ended);
     }
 
@@ -292,7 +292,7 @@ impl SessionCheckpoints {
         if self.is_call_running() {
             return Ok(());
         }
-        self.end_records_of_interrupted_calls(&mut keeper);
+        self.close_interrupted_call_records(&mut keeper);
         let Some(store) = &mut keeper.opened else {
             return Ok(());
         };
@@ -307,7 +307,7 @@ impl SessionCheckpoints {
         let wanted: HashSet<String> = states
             .filter_map(|state| state.content_digest().map(str::to_owned))
             .collect();
-        store.contents.retain_contents(&wanted)
+        store.contents.delete_all_contents_except(&wanted)
     }
 
     /// Whether no checkpoint was ever written for the session.
@@ -330,7 +330,7 @@ impl SessionCheckpoints {
         if self.is_call_running() {
             return None;
         }
-        self.end_records_of_interrupted_calls(&mut keeper);
+        self.close_interrupted_call_records(&mut keeper);
         keeper.opened.as_mut().map(work)
     }
 
@@ -344,12 +344,12 @@ impl SessionCheckpoints {
             match OpenedCheckpointStore::open(&self.folder, &self.workspace, &self.config) {
                 Ok(store) => {
                     let open = store.log.records.iter().filter(|record| {
-                        !record.has_ended() && record.source == ChangeSource::Snapshot
+                        !record.has_outcome() && record.source == ChangeSource::Snapshot
                     });
                     keeper.open_calls = open.map(|record| record.id).collect();
                     restore::remove_rewind_temporary_files(&store);
                     keeper.opened = Some(store);
-                    self.end_records_of_interrupted_calls(keeper);
+                    self.close_interrupted_call_records(keeper);
                 }
                 Err(error) => {
                     keeper.has_failed = true;
@@ -369,7 +369,7 @@ impl SessionCheckpoints {
         if self.open_store(keeper).is_none() {
             return Ok(());
         }
-        self.end_records_of_interrupted_calls(keeper);
+        self.close_interrupted_call_records(keeper);
         let taken = self.scan_workspace(keeper)?;
         let Some(store) = &mut keeper.opened else {
             return Ok(());
@@ -409,12 +409,12 @@ impl SessionCheckpoints {
 
     /// Ends the records of calls with a snapshot that are still open although no such call runs any
     /// longer. Does nothing while one runs.
-    fn end_records_of_interrupted_calls(&self, keeper: &mut SessionCheckpointsState) {
+    fn close_interrupted_call_records(&self, keeper: &mut SessionCheckpointsState) {
         if self.is_call_running() {
             return;
         }
         for id in std::mem::take(&mut keeper.open_calls) {
-            self.end_record_with_changes(keeper, id, ChangeRecordEnd::Interrupted);
+            self.end_record_with_changes(keeper, id, ChangeRecordOutcome::Interrupted);
         }
     }
 
@@ -424,7 +424,7 @@ impl SessionCheckpoints {
         &self,
         keeper: &mut SessionCheckpointsState,
         id: u64,
-        end: ChangeRecordEnd,
+        end: ChangeRecordOutcome,
     ) {
         keeper.open_calls.retain(|open| *open != id);
         let scanned = self.scan_workspace(keeper);
@@ -438,7 +438,7 @@ impl SessionCheckpoints {
                 // The last snapshot is missing if the process that began the call could not save
                 // it.
                 let last = store.last.as_ref();
-                changes = last.map(|last| last.list_changes_until(&later, &keeper.written));
+                changes = last.map(|last| last.diff_to_later_snapshot(&later, &keeper.written));
                 store.last = Some(later);
                 store.is_saved = false;
                 keeper.written.clear();
@@ -457,7 +457,7 @@ impl SessionCheckpoints {
         keeper: &mut SessionCheckpointsState,
         why: SnapshotFailureReason,
     ) {
-        lock(&self.notices).push(format!(
+        lock_ignoring_poison(&self.notices).push(format!(
             "changes of files by commands cannot be undone in this session: {why}; changes by file tools can"
         ));
         keeper.is_too_large = Some(why);
@@ -470,7 +470,7 @@ impl SessionCheckpoints {
         answer: T,
     ) -> T {
         if !std::mem::replace(&mut keeper.has_told_of_disk, true) {
-            lock(&self.notices).push(format!(
+            lock_ignoring_poison(&self.notices).push(format!(
                 "changes of files cannot be undone, because the checkpoint cannot be written to {}: {error}",
                 self.folder.display()
             ));

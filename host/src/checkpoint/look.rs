@@ -39,7 +39,7 @@ impl CheckpointReader {
 
     /// Returns the numbers of the turns in which tool calls changed files or may have changed them.
     #[must_use]
-    pub fn changed_turn_numbers(&self) -> Vec<u32> {
+    pub fn turns_with_file_changes(&self) -> Vec<u32> {
         let of_calls = self.records.iter().filter(|own| is_tool_call_record(own));
         let turns: BTreeSet<u32> = of_calls
             .filter(|own| !own.changes.is_empty() || own.unknown.is_some())

@@ -32,9 +32,9 @@ pub use keeper::{
 };
 pub use look::CheckpointReader;
 pub use plan::UncertainRestoreReason;
-pub use record::{ChangeRecord, ChangeRecordEnd, ChangeSource, FileChange, LeftOutFiles};
+pub use record::{ChangeRecord, ChangeRecordOutcome, ChangeSource, FileChange, LeftOutFiles};
 pub use rewind::{FileRewindPlan, FileRewindResult, PlannedRewindChange, UnrestorableFileChange};
-pub use state::{FileStamp, FileState, NotKeptReason};
+pub use state::{ContentNotStoredReason, FileStamp, FileState};
 pub use write::CallFileChangeRecorder;
 
 use std::io;

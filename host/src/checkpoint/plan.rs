@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{ChangeRecord, ChangeRecordEnd, ChangeSource};
+use super::record::{ChangeRecord, ChangeRecordOutcome, ChangeSource};
 use super::state::FileState;
 
 /// Reason why a path is restored only on explicit request.
@@ -91,7 +91,7 @@ pub(super) fn build_path_histories(
 ) -> BTreeMap<&str, PathChangeHistory> {
     let mut histories: BTreeMap<&str, PathChangeHistory> = BTreeMap::new();
     for record in records {
-        if !is_wanted(record) || record.end == Some(ChangeRecordEnd::Void) {
+        if !is_wanted(record) || record.end == Some(ChangeRecordOutcome::Void) {
             continue;
         }
         for change in &record.changes {
@@ -108,12 +108,12 @@ pub(super) fn build_path_histories(
                     || !is_certain && left.has_same_content_as(&change.before)
             };
             history.is_changed_between |= !history.left.iter().any(follows);
-            history.is_interrupted |= record.end == Some(ChangeRecordEnd::Interrupted);
-            if record.has_ended() {
+            history.is_interrupted |= record.end == Some(ChangeRecordOutcome::Interrupted);
+            if record.has_outcome() {
                 history.left.clear();
             }
             // If the record of a write has no end, the write may or may not have changed the path.
-            let is_certain = record.has_ended() || record.source == ChangeSource::Rewind;
+            let is_certain = record.has_outcome() || record.source == ChangeSource::Rewind;
             history.left.push((change.after.clone(), is_certain));
         }
     }

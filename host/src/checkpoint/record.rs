@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{FileState, NotKeptReason};
+use super::state::{ContentNotStoredReason, FileState};
 use crate::session::{open_guarded, set_private_permissions};
 
 /// Name of the file in the checkpoint folder that records changes of files.
@@ -43,7 +43,7 @@ pub enum ChangeSource {
 /// Way in which a record ended, which tells whether the changes were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ChangeRecordEnd {
+pub enum ChangeRecordOutcome {
     /// The changes were made.
     Done,
     /// No change was made.
@@ -57,7 +57,7 @@ pub enum ChangeRecordEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutFiles {
     /// Reason why the snapshot does not contain the contents of these files.
-    pub why: NotKeptReason,
+    pub why: ContentNotStoredReason,
     /// Number of files.
     pub count: usize,
 }
@@ -81,7 +81,7 @@ pub struct ChangeRecord {
     pub changes: Vec<FileChange>,
     /// End of the call; `None` while it runs, or if the process was killed before it recorded the
     /// end.
-    pub end: Option<ChangeRecordEnd>,
+    pub end: Option<ChangeRecordOutcome>,
     /// Files whose content the snapshot did not store, by reason.
     pub left_out: Vec<LeftOutFiles>,
     /// Reason why there is no snapshot of the workspace; the changes of the call are then unknown.
@@ -91,7 +91,7 @@ pub struct ChangeRecord {
 impl ChangeRecord {
     /// Whether the record has an end, so that its changes are final and not only planned.
     #[must_use]
-    pub fn has_ended(&self) -> bool {
+    pub fn has_outcome(&self) -> bool {
         self.end.is_some()
     }
 }
@@ -117,7 +117,7 @@ enum ChangeLogLine {
     },
     End {
         id: u64,
-        end: ChangeRecordEnd,
+        end: ChangeRecordOutcome,
         /// Changes that were made; absent if they are the planned ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changes: Option<Vec<FileChange>>,
@@ -126,7 +126,7 @@ enum ChangeLogLine {
 
 /// Data for the line that begins a record.
 #[derive(Clone, Debug)]
-pub(super) struct NewFileChangeRecord {
+pub(super) struct ChangeRecordStartData {
     pub(super) turn: u32,
     pub(super) call: Option<String>,
     pub(super) tool: String,
@@ -167,7 +167,7 @@ impl FileChangeLog {
 
     /// Appends the beginning of a record of changes and syncs it to disk. Returns the id of the
     /// record.
-    pub(super) fn begin_record(&mut self, new: NewFileChangeRecord) -> io::Result<u64> {
+    pub(super) fn begin_record(&mut self, new: ChangeRecordStartData) -> io::Result<u64> {
         let last = self.records.iter().map(|record| record.id).max();
         let id = last.unwrap_or(0) + 1;
         self.append_line(&ChangeLogLine::Begin {
@@ -190,7 +190,7 @@ impl FileChangeLog {
     pub(super) fn end_record(
         &mut self,
         id: u64,
-        end: ChangeRecordEnd,
+        end: ChangeRecordOutcome,
         changes: Option<Vec<FileChange>>,
     ) -> io::Result<()> {
         self.append_line(&ChangeLogLine::End { id, end, changes })
@@ -282,7 +282,7 @@ mod tests {
     fn records_are_read_back_without_a_torn_line() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = FileChangeLog::open(folder.path()).unwrap();
-        let new = |turn| NewFileChangeRecord {
+        let new = |turn| ChangeRecordStartData {
             turn,
             call: Some("c".to_owned()),
             tool: "bash".to_owned(),
@@ -298,7 +298,8 @@ mod tests {
         };
         let first = log.begin_record(new(1)).unwrap();
         let end = Some(vec![change.clone()]);
-        log.end_record(first, ChangeRecordEnd::Done, end).unwrap();
+        log.end_record(first, ChangeRecordOutcome::Done, end)
+            .unwrap();
         assert_eq!(log.begin_record(new(2)).unwrap(), 2);
         let records = log.records.clone();
         drop(log);
@@ -309,6 +310,6 @@ mod tests {
         let log = FileChangeLog::open(folder.path()).unwrap();
         assert_eq!(log.records, records);
         assert_eq!(log.records[0].changes, [change]);
-        assert!(log.records[0].has_ended() && !log.records[1].has_ended());
+        assert!(log.records[0].has_outcome() && !log.records[1].has_outcome());
     }
 }

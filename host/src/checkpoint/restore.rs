@@ -17,7 +17,7 @@ use super::rewind::PlannedRewindChange;
 use super::state::{FileState, open_parent_without_symlinks, read_entry_state};
 use super::store::OpenedCheckpointStore;
 use crate::beneath::{MissingParentFolderHandling, PathWalkResult, walk_path_beneath};
-use crate::git::is_path_into_repository;
+use crate::git::is_path_into_git_folder;
 
 /// Maximum size of a file that is read to compare it with a record, in bytes.
 pub(super) const MAX_COMPARED_FILE_BYTES: u64 = 64 << 20;
@@ -25,7 +25,7 @@ pub(super) const MAX_COMPARED_FILE_BYTES: u64 = 64 << 20;
 /// Removes the temporary files of rewinds that were interrupted because the program was killed.
 pub(super) fn remove_rewind_temporary_files(store: &OpenedCheckpointStore) {
     let is_killed =
-        |record: &&ChangeRecord| record.source == ChangeSource::Rewind && !record.has_ended();
+        |record: &&ChangeRecord| record.source == ChangeSource::Rewind && !record.has_outcome();
     for record in store.log.records.iter().filter(is_killed) {
         for (n, change) in record.changes.iter().enumerate() {
             if let Ok(Some(walked)) = open_parent_without_symlinks(&store.root, &change.path) {
@@ -65,7 +65,7 @@ impl OpenedCheckpointStore {
         for (n, change) in &numbered {
             note(
                 *n,
-                self.create_target_entry(change, &temporary_file_name(record, *n)),
+                self.create_restored_path(change, &temporary_file_name(record, *n)),
             );
         }
         // Set the modes of folders last, because nothing can be created in a folder without write
@@ -101,7 +101,7 @@ impl OpenedCheckpointStore {
 
     /// Creates the file, symlink or folder of the target state, or replaces the present file or
     /// symlink.
-    fn create_target_entry(
+    fn create_restored_path(
         &self,
         change: &PlannedRewindChange,
         temporary: &str,
@@ -117,7 +117,7 @@ impl OpenedCheckpointStore {
                 let walked = self.open_parent_folder(change, MissingParentFolderHandling::Made)?;
                 check_path_state_unchanged(&walked, expected)?;
                 // Keep the folder writable for its owner until its contents are restored.
-                let mode = to_permission_mode(mode | 0o700);
+                let mode = to_unix_file_mode(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
                 made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
             }
@@ -150,7 +150,7 @@ impl OpenedCheckpointStore {
         match present.map(|read| read.state) {
             Ok(FileState::Folder { mode: own }) if own == *mode => Ok(()),
             Ok(FileState::Folder { .. }) => {
-                let mode = to_permission_mode(*mode);
+                let mode = to_unix_file_mode(*mode);
                 let set = chmodat(&walked.folder, walked.name.as_str(), mode, AtFlags::empty());
                 set.map_err(|errno| {
                     format!(
@@ -170,7 +170,7 @@ impl OpenedCheckpointStore {
         missing: MissingParentFolderHandling,
     ) -> Result<PathWalkResult, String> {
         let names = change.path.split('/');
-        if is_path_into_repository(self.workspace.root(), names) {
+        if is_path_into_git_folder(self.workspace.root(), names) {
             return Err("it belongs to a git repository itself".to_owned());
         }
         let walked = walk_path_beneath(&self.root, &change.path, false, missing);
@@ -213,7 +213,7 @@ fn check_path_state_unchanged(walked: &PathWalkResult, expected: &FileState) -> 
     clippy::useless_conversion,
     reason = "the system's type for modes has 16 bits on macOS"
 )]
-fn to_permission_mode(mode: u32) -> Mode {
+fn to_unix_file_mode(mode: u32) -> Mode {
     Mode::from_raw_mode(RawMode::try_from(mode & 0o7777).unwrap_or_default())
 }
 
@@ -229,10 +229,10 @@ fn write_temporary_file(folder: &Dir, name: &str, content: &[u8], mode: u32) -> 
     };
     // Set the mode before the first byte is written, so that other users can never read a private
     // file.
-    fchmod(&file, to_permission_mode(mode))?;
+    fchmod(&file, to_unix_file_mode(mode))?;
     file.write_all(content)?;
     // Set the mode again, because writing clears the set-id bits.
-    fchmod(&file, to_permission_mode(mode))?;
+    fchmod(&file, to_unix_file_mode(mode))?;
     file.sync_data()
 }
 

@@ -7,7 +7,9 @@ use std::io;
 use super::Error;
 use super::keeper::SessionCheckpoints;
 use super::plan::{PathRestorability, UncertainRestoreReason, build_path_histories};
-use super::record::{ChangeRecord, ChangeRecordEnd, ChangeSource, FileChange, NewFileChangeRecord};
+use super::record::{
+    ChangeRecord, ChangeRecordOutcome, ChangeRecordStartData, ChangeSource, FileChange,
+};
 use super::restore::MAX_COMPARED_FILE_BYTES;
 use super::state::{FileState, read_path_state};
 use super::store::OpenedCheckpointStore;
@@ -95,7 +97,7 @@ impl SessionCheckpoints {
 
     /// Returns the present content of the file and the content that the rewind restores. An element
     /// is `None` if its state is not a readable file or its content is not stored. Blocks.
-    pub fn present_and_restored_contents(
+    pub fn current_and_restored_contents(
         &self,
         change: &PlannedRewindChange,
     ) -> [Option<Vec<u8>>; 2] {
@@ -230,7 +232,7 @@ impl OpenedCheckpointStore {
             before: change.present.clone(),
             after: change.target.clone(),
         };
-        let id = self.log.begin_record(NewFileChangeRecord {
+        let id = self.log.begin_record(ChangeRecordStartData {
             turn: last_turn,
             call: None,
             tool: "rewind".to_owned(),
@@ -248,7 +250,7 @@ impl OpenedCheckpointStore {
         }
         let changes = result.restored.iter().map(change_of).collect();
         self.log
-            .end_record(id, ChangeRecordEnd::Done, Some(changes))?;
+            .end_record(id, ChangeRecordOutcome::Done, Some(changes))?;
         Ok(result)
     }
 }

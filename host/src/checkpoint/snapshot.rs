@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::config::CheckpointConfig;
 use super::contents::FileContentStore;
 use super::record::{FileChange, LeftOutFiles};
-use super::state::{self, FileStamp, FileState, NotKeptReason};
+use super::state::{self, ContentNotStoredReason, FileStamp, FileState};
 use crate::tool::walk::{MAX_WALK_DEPTH, WalkEndReason, WalkEntryKind, walk_workspace};
 use crate::tool::workspace::Workspace;
 
@@ -52,7 +52,7 @@ impl Snapshot {
 
     /// Returns the number of files whose contents were not stored, for each reason.
     pub(super) fn left_out_files(&self) -> Vec<LeftOutFiles> {
-        let mut counts: BTreeMap<NotKeptReason, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<ContentNotStoredReason, usize> = BTreeMap::new();
         for entry in self.entries.values() {
             if let FileState::Unkept { why, .. } = entry.state {
                 *counts.entry(why).or_default() += 1;
@@ -65,7 +65,7 @@ impl Snapshot {
     /// Returns the changes between this snapshot and a later one. `known` has the states that file
     /// tools wrote after this snapshot; they replace the states in this snapshot, because the
     /// writes of the tools are already recorded.
-    pub(super) fn list_changes_until(
+    pub(super) fn diff_to_later_snapshot(
         &self,
         later: &Self,
         known: &BTreeMap<String, FileState>,
@@ -168,7 +168,7 @@ impl WorkspaceSnapshotScan<'_> {
             return;
         };
         if !metadata.is_file() {
-            let state = state::non_file_state(folder, name, &metadata);
+            let state = state::non_file_entry_state(folder, name, &metadata);
             if state != FileState::Other {
                 let entry = SnapshotEntry { state, stamp: None };
                 taken.entries.insert(path.to_owned(), entry);
@@ -180,7 +180,7 @@ impl WorkspaceSnapshotScan<'_> {
         let unchanged = last.filter(|last| last.stamp == Some(stamp));
         let unchanged = unchanged.filter(|last| match &last.state {
             FileState::File { digest, .. } => self.contents.contains(digest),
-            FileState::Unkept { why, .. } => *why == NotKeptReason::Limit,
+            FileState::Unkept { why, .. } => *why == ContentNotStoredReason::Limit,
             _ => false,
         });
         if let Some(entry) = unchanged {
@@ -206,7 +206,7 @@ impl WorkspaceSnapshotScan<'_> {
                 let total = n_bytes.saturating_add(*bytes);
                 let stored = match total <= self.config.max_total_bytes {
                     true => self.contents.store_content(digest, content),
-                    false => Err(NotKeptReason::Limit),
+                    false => Err(ContentNotStoredReason::Limit),
                 };
                 match stored {
                     Ok(()) => {

@@ -22,7 +22,7 @@ const STORED_FILE_MODE_MASK: u32 = 0o7777;
 /// Reason why the content of a file was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum NotKeptReason {
+pub enum ContentNotStoredReason {
     /// The file is larger than the limit for one file.
     TooLarge,
     /// The limit on the total size of the snapshot or of the session is reached.
@@ -33,7 +33,7 @@ pub enum NotKeptReason {
     Disk,
 }
 
-impl NotKeptReason {
+impl ContentNotStoredReason {
     /// Describes the reason to the user.
     #[must_use]
     pub fn describe_reason(self) -> &'static str {
@@ -78,7 +78,7 @@ pub enum FileState {
         /// Attributes that reveal a change of the content.
         stamp: FileStamp,
         /// Reason why the content is not stored.
-        why: NotKeptReason,
+        why: ContentNotStoredReason,
     },
     /// Pipe, socket, device, or a symlink whose target is not UTF-8.
     Other,
@@ -214,11 +214,11 @@ pub(super) fn read_entry_state(
     if metadata.is_file() {
         return Ok(read_file_state(folder, name, &metadata, most));
     }
-    Ok(non_file_state(folder, name, &metadata).into())
+    Ok(non_file_entry_state(folder, name, &metadata).into())
 }
 
 /// Returns the state of the entry `name` of a folder, which is not a regular file.
-pub(super) fn non_file_state(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
+pub(super) fn non_file_entry_state(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
     if metadata.is_dir() {
         let mode = permission_bits(metadata);
         return FileState::Folder { mode };
@@ -245,7 +245,7 @@ pub(super) fn read_file_state(
         why,
     };
     if metadata.len() > most {
-        return unkept(NotKeptReason::TooLarge).into();
+        return unkept(ContentNotStoredReason::TooLarge).into();
     }
     let mut content = Vec::new();
     let read = open_regular_file(folder, name.as_ref()).and_then(|opened| match opened {
@@ -254,7 +254,7 @@ pub(super) fn read_file_state(
         None => Err(ErrorKind::NotFound.into()),
     });
     match read {
-        Ok(_) if content.len() as u64 > most => unkept(NotKeptReason::TooLarge).into(),
+        Ok(_) if content.len() as u64 > most => unkept(ContentNotStoredReason::TooLarge).into(),
         Ok(_) => PathStateWithContent {
             state: FileState::File {
                 digest: blake3::hash(&content).to_hex().to_string(),
@@ -263,6 +263,6 @@ pub(super) fn read_file_state(
             },
             content: Some(content),
         },
-        Err(_) => unkept(NotKeptReason::Unreadable).into(),
+        Err(_) => unkept(ContentNotStoredReason::Unreadable).into(),
     }
 }

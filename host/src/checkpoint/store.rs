@@ -53,7 +53,7 @@ impl OpenedCheckpointStore {
         let saved = saved.ok().flatten();
         let last: Option<Snapshot> = saved.and_then(|text| serde_json::from_str(&text).ok());
         Ok(Self {
-            workspace: Workspace::open(workspace)?,
+            workspace: Workspace::open_root_folder(workspace)?,
             root: Dir::open_ambient_dir(workspace, ambient_authority())?,
             contents: FileContentStore::open(folder, config.max_session_bytes)?,
             log: FileChangeLog::open(folder)?,

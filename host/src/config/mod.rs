@@ -161,13 +161,13 @@ impl ConfigLayer {
         let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
         checked.map_err(|e| {
             let error = create_invalid_layer_error(&self.origin, &self.text, &e);
-            add_section_name_to_error::<T>(self.correct_list_element_line::<T>(error))
+            add_section_name_to_error::<T>(self.fix_list_error_line::<T>(error))
         })
     }
 
     /// Corrects the line of an error in a list: serde reports an error inside an element at the
     /// position of the complete list, and this finds the line of the invalid element.
-    fn correct_list_element_line<T: Section>(&self, mut error: Error) -> Error {
+    fn fix_list_error_line<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
         };
@@ -186,7 +186,7 @@ impl ConfigLayer {
             // Find the shortest prefix of the list with the same error; its last element is the
             // invalid one.
             let n_failing = (0..=elements.len()).find(fails)?;
-            let lines = self.list_element_lines(&[T::NAME, key]);
+            let lines = self.array_element_line_numbers(&[T::NAME, key]);
             lines.get(n_failing.checked_sub(1)?).copied()
         });
         *line = own.fold(*line, usize::max);
@@ -273,17 +273,17 @@ impl ConfigLayer {
 
     /// Returns the line of each element of the list at this path of keys. If the lines of the
     /// elements are unknown, the line of the list is returned for each.
-    fn list_element_lines(&self, keys: &[&str]) -> Vec<usize> {
+    fn array_element_line_numbers(&self, keys: &[&str]) -> Vec<usize> {
         let list = self.find_value(keys).and_then(toml::Value::as_array);
         let n_elements = list.map_or(0, Vec::len);
-        let own = self.toml_element_lines(keys).unwrap_or_default();
+        let own = self.toml_element_line_numbers(keys).unwrap_or_default();
         if own.len() == n_elements {
             return own;
         }
         vec![self.find_key_line(keys).unwrap_or(1); n_elements]
     }
 
-    fn toml_element_lines(&self, keys: &[&str]) -> Option<Vec<usize>> {
+    fn toml_element_line_numbers(&self, keys: &[&str]) -> Option<Vec<usize>> {
         if self.is_json {
             return None;
         }
@@ -333,7 +333,7 @@ impl Config {
 
     /// Returns a section merged from all layers, without defaults; empty if no layer contains it.
     #[must_use]
-    pub fn table(&self, section: &str) -> toml::Table {
+    pub fn merged_section_table(&self, section: &str) -> toml::Table {
         let mut merged = toml::Table::new();
         for layer in &self.layers {
             if let Some(toml::Value::Table(table)) = layer.table.get(section) {
@@ -367,7 +367,7 @@ impl Config {
     /// Returns a copy of the settings without those from a TOML file and the JSON file [of the same
     /// name](ConfigLayer::read_files).
     #[must_use]
-    pub fn without_file(&self, file: &Path) -> Self {
+    pub fn clone_without_file_layers(&self, file: &Path) -> Self {
         let json = file.with_extension(JSON_FILE_EXTENSION);
         let is_it = |path: &Path| path == file || path == json;
         let mut layers = self.layers.clone();
@@ -409,7 +409,7 @@ impl Config {
             ConfigLayerOrigin::File(path) => format!("{}:{line}", path.display()),
             flag @ ConfigLayerOrigin::Flag(_) => flag.to_string(),
         };
-        let lines = layer.list_element_lines(keys).into_iter();
+        let lines = layer.array_element_line_numbers(keys).into_iter();
         lines.map(of_element).collect()
     }
 }

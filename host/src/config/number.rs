@@ -44,7 +44,7 @@ where
 }
 
 /// Upper bound for settings in US dollars.
-const MAX_DOLLARS_SETTING: f64 = 1_000_000.0;
+const MAX_CONFIGURABLE_DOLLARS: f64 = 1_000_000.0;
 
 /// Reads an amount of US dollars that is more than zero.
 ///
@@ -52,11 +52,11 @@ const MAX_DOLLARS_SETTING: f64 = 1_000_000.0;
 /// The value is not a number or is out of range.
 pub fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let dollars = f64::deserialize(deserializer)?;
-    if dollars > 0.0 && dollars <= MAX_DOLLARS_SETTING {
+    if dollars > 0.0 && dollars <= MAX_CONFIGURABLE_DOLLARS {
         return Ok(dollars);
     }
     let text = format!(
-        "{dollars} is out of range; write an amount above 0 and up to {MAX_DOLLARS_SETTING}"
+        "{dollars} is out of range; write an amount above 0 and up to {MAX_CONFIGURABLE_DOLLARS}"
     );
     Err(D::Error::custom(text))
 }

@@ -10,15 +10,15 @@ impl Config {
     /// name](ConfigLayer::read_files) replaces, with both locations. A list is skipped if the TOML
     /// file contains all of its elements, because nothing is lost.
     #[must_use]
-    pub fn describe_replaced_lists(&self) -> Vec<String> {
+    pub fn describe_overridden_json_lists(&self) -> Vec<String> {
         let pairs = self.layers.iter().zip(self.layers.iter().skip(1));
-        let pairs = pairs.filter(|(json, toml)| json.is_json_version_of(toml));
+        let pairs = pairs.filter(|(json, toml)| json.is_json_counterpart_of(toml));
         pairs
             .flat_map(|(json, toml)| {
                 let mut found = Vec::new();
                 visit_toml_lists(&mut Vec::new(), &json.table, &mut |keys, list| {
                     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-                    found.extend(toml.describe_lost_elements(json, &keys, list));
+                    found.extend(toml.describe_overridden_list_items(json, &keys, list));
                 });
                 found
             })
@@ -28,7 +28,7 @@ impl Config {
 
 impl ConfigLayer {
     /// Whether this layer is a JSON file, and `toml` is the TOML file of the same name.
-    fn is_json_version_of(&self, toml: &Self) -> bool {
+    fn is_json_counterpart_of(&self, toml: &Self) -> bool {
         let (ConfigLayerOrigin::File(own), ConfigLayerOrigin::File(other)) =
             (&self.origin, &toml.origin)
         else {
@@ -39,7 +39,7 @@ impl ConfigLayer {
 
     /// Describes the elements that have no effect because this layer replaces `list` of the layer
     /// `weaker`; `None` if this layer contains all of them.
-    fn describe_lost_elements(
+    fn describe_overridden_list_items(
         &self,
         weaker: &Self,
         keys: &[&str],
@@ -103,7 +103,7 @@ mod tests {
         };
         let toml = "[hooks]\nclaude = [\"x\"]\n[tools]\nrules = [{ tool = \"b\" }]\n";
         assert_eq!(
-            config("c.toml", toml).describe_replaced_lists(),
+            config("c.toml", toml).describe_overridden_json_lists(),
             [
                 "c.toml:4: `rules` in [tools] replaces the whole list of c.json:2, so that 1 of the 2 entries there have no effect; \
                 keep the list in one of the two files"
@@ -111,7 +111,7 @@ mod tests {
         );
         let all = "[tools]\nrules = [{ tool = \"b\" }, { tool = \"a\" }]\n";
         for (name, toml) in [("c.toml", all), ("c.toml", ""), ("other.toml", toml)] {
-            let none = config(name, toml).describe_replaced_lists();
+            let none = config(name, toml).describe_overridden_json_lists();
             assert!(none.is_empty(), "{name}: {none:?}");
         }
     }

@@ -129,7 +129,10 @@ fn settings_may_be_json_and_toml_takes_precedence() {
     std::fs::write(&toml, "demo.steps = 9").unwrap();
     let config = Config::new(ConfigLayer::read_files(&toml).unwrap());
     assert_eq!(config.section::<DemoSection>().unwrap().steps, 9);
-    let without = config.without_file(&toml).section::<DemoSection>().unwrap();
+    let without = config
+        .clone_without_file_layers(&toml)
+        .section::<DemoSection>()
+        .unwrap();
     assert_eq!(without, DemoSection::default(), "both files go");
 }
 

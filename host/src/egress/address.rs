@@ -164,7 +164,7 @@ const ADDRESS_KINDS_BY_NETWORK: &[(&str, u32, IpAddressKind)] = &[
 
 /// The networks in binary form, with IPv4 addresses mapped to IPv6. A test checks that all entries
 /// parse, because an entry that does not would match every address and make it reserved.
-static BINARY_ADDRESS_KINDS_BY_NETWORK: LazyLock<Vec<(u128, u32, IpAddressKind)>> =
+static PARSED_ADDRESS_KINDS_BY_NETWORK: LazyLock<Vec<(u128, u32, IpAddressKind)>> =
     LazyLock::new(|| {
         let read = |(address, prefix, kind): &(&str, u32, IpAddressKind)| match address.parse() {
             Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
@@ -178,7 +178,7 @@ static BINARY_ADDRESS_KINDS_BY_NETWORK: LazyLock<Vec<(u128, u32, IpAddressKind)>
 fn find_address_kind(address: Ipv6Addr) -> IpAddressKind {
     let bits = address.to_bits();
     let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
-    let mut networks = BINARY_ADDRESS_KINDS_BY_NETWORK.iter();
+    let mut networks = PARSED_ADDRESS_KINDS_BY_NETWORK.iter();
     let found = networks.find(|(network, prefix, _)| holds(*network, *prefix));
     found.map_or(RESERVED_ADDRESS_KIND, |(.., kind)| *kind)
 }

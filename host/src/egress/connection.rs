@@ -21,7 +21,7 @@ use super::record::UnwrittenAccessRecord;
 use super::socket::SocketPeer;
 use super::socket_task::WebSocketTask;
 use super::target::RequestTarget;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::secret::run_blocking_scan;
 use crate::text::escape_and_truncate_line;
 
@@ -109,7 +109,7 @@ impl SharedWebSocketConnection {
     /// Appends a received message to the queue.
     pub(super) fn queue_message(&self, frame: WebSocketMessageContent) {
         let n_bytes = frame.as_bytes().len();
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         state.received.count_message(n_bytes);
         state.queued_bytes += n_bytes;
         state.queue.push_back(frame);
@@ -120,14 +120,14 @@ impl SharedWebSocketConnection {
     /// Whether another message from the server fits in the queue of messages that the plugin has
     /// not received yet.
     pub(super) fn has_queue_room(&self) -> bool {
-        let state = lock(&self.state);
+        let state = lock_ignoring_poison(&self.state);
         state.queue.len() < MAX_QUEUED_RECEIVED_MESSAGES
             && state.queued_bytes < MAX_QUEUED_RECEIVED_BYTES
     }
 
     /// Marks the connection as ended, unless it already is.
     pub(super) fn mark_ended(&self, reason: &str) {
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         state.ended.get_or_insert_with(|| {
             escape_and_truncate_line(reason, MAX_CONNECTION_END_REASON_BYTES)
         });
@@ -144,7 +144,7 @@ impl WebSocketReadySignal {
     /// Whether [`WebSocketConnection::receive`] would return something.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let state = lock(&self.0.state);
+        let state = lock_ignoring_poison(&self.0.state);
         !state.queue.is_empty() || (state.ended.is_some() && !state.is_told)
     }
 }
@@ -217,14 +217,14 @@ impl WebSocketConnection {
     /// Whether the plugin has received [`WebSocketEvent::Closed`].
     #[must_use]
     pub fn is_over(&self) -> bool {
-        lock(&self.shared.state).is_told
+        lock_ignoring_poison(&self.shared.state).is_told
     }
 
     /// Returns the next event and removes it; `None` if there is none yet. `Closed` is returned
     /// once, after all messages.
     #[must_use]
     pub fn receive(&self) -> Option<WebSocketEvent> {
-        let mut state = lock(&self.shared.state);
+        let mut state = lock_ignoring_poison(&self.shared.state);
         if let Some(frame) = state.queue.pop_front() {
             state.queued_bytes = state.queued_bytes.saturating_sub(frame.as_bytes().len());
             drop(state);
@@ -259,11 +259,13 @@ impl WebSocketConnection {
             run_blocking_scan(n_bytes, || inspect(&outgoing))
                 .map_err(|why| Error::new(EgressErrorKind::Content, why))?;
         }
-        if lock(&self.shared.state).ended.is_some() {
+        if lock_ignoring_poison(&self.shared.state).ended.is_some() {
             return Ok(false);
         }
         let Some(orders) = &self.orders else {
-            lock(&self.shared.state).sent.count_message(n_bytes);
+            lock_ignoring_poison(&self.shared.state)
+                .sent
+                .count_message(n_bytes);
             return Ok(true);
         };
         let message = match frame {
@@ -277,7 +279,9 @@ impl WebSocketConnection {
         }
         match outcome.await {
             Ok(Ok(())) => {
-                lock(&self.shared.state).sent.count_message(n_bytes);
+                lock_ignoring_poison(&self.shared.state)
+                    .sent
+                    .count_message(n_bytes);
                 Ok(true)
             }
             Ok(Err(why)) => Err(Error::new(EgressErrorKind::Response, why)),
@@ -288,11 +292,11 @@ impl WebSocketConnection {
 
 impl Drop for WebSocketConnection {
     fn drop(&mut self) {
-        let state = lock(&self.shared.state);
+        let state = lock_ignoring_poison(&self.shared.state);
         let WebSocketTrafficCounts { messages, bytes } = state.received;
         let sent = state.sent;
         let reason = state.ended.as_deref().unwrap_or("closed by the plugin");
-        self.record.close_with_remark(format!(
+        self.record.write_completed_with_remark(format!(
             "received {messages} messages, {bytes} bytes; sent {} messages, {} bytes; {reason}",
             sent.messages, sent.bytes
         ));

@@ -150,7 +150,7 @@ pub(super) struct SentSecret {
 type CredentialHeaders = Vec<(HeaderName, HeaderValue)>;
 
 /// Whether a credential sets this header in requests to the target.
-pub(super) fn credential_sets_header(
+pub(super) fn is_header_set_by_credential(
     granted: &GrantedCapabilities,
     target: &RequestTarget,
     header: &str,

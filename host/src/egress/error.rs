@@ -1,6 +1,6 @@
 //! Defines the errors of plugins' network requests, with texts for the plugin and for the operator.
 
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::trace::AccessOutcome;
 
 /// Kind of error.
@@ -62,7 +62,7 @@ impl Error {
 
     /// Returns the outcome for the access record: denied, or failed while trying.
     #[must_use]
-    pub fn access_outcome(&self) -> AccessOutcome {
+    pub fn to_access_outcome(&self) -> AccessOutcome {
         match self.kind {
             EgressErrorKind::Resolve
             | EgressErrorKind::Connect
@@ -74,7 +74,7 @@ impl Error {
     }
 }
 
-impl From<Error> for HandleError {
+impl From<Error> for HostFunctionError {
     fn from(error: Error) -> Self {
         let text = error.text;
         match error.kind {

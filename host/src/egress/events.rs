@@ -88,7 +88,7 @@ impl PluginSessionEgress {
         let answer = self.await_within_request_deadline(sending).await;
         let answer = answer.map_err(|error| mask.mask_error(error));
         let target = record.target();
-        record.close_record(answer.as_ref().err());
+        record.write_record(answer.as_ref().err());
         Ok(match answer? {
             CompleteOrUnreadResponse::Whole(response) => EgressResponseOrStream::Whole(response),
             CompleteOrUnreadResponse::Open(reached) => {
@@ -172,7 +172,7 @@ fn stream_masked_lines(body: EventStreamBody) -> BoxStream<'static, Result<Bytes
             Err(error) => {
                 let error = body.mask.mask_error(error);
                 body.record.set_target(std::mem::take(&mut body.target));
-                body.record.close_record(Some(&error));
+                body.record.write_record(Some(&error));
                 Some((Err(error), None))
             }
         }

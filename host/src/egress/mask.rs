@@ -32,7 +32,7 @@ const MIN_SECRET_PATTERN_BYTES: usize = 8;
 
 /// Maximum length of a secret for which all truncations are searched, in bytes; of a longer one,
 /// only the shortest are.
-const MAX_TRUNCATABLE_SECRET_BYTES: usize = 512;
+const MAX_SECRET_BYTES_FOR_ALL_TRUNCATIONS: usize = 512;
 
 /// Finds and masks the secrets that were sent in a request and in its redirects.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl CredentialMasker {
             let secret = used.secret.reveal();
             let mut all = list_secret_encodings(secret);
             if !used.is_whole {
-                all.extend(list_secret_truncations(secret));
+                all.extend(list_truncated_secret_forms(secret));
             }
             all.retain(|pattern| pattern.len() >= MIN_SECRET_PATTERN_BYTES);
             of.extend(all.iter().map(|_| at));
@@ -223,7 +223,7 @@ fn list_secret_encodings(secret: &str) -> Vec<String> {
         hex,
     ];
     for before in 0..3 {
-        let plain = base64_at_offset(secret.as_bytes(), before);
+        let plain = encode_base64_after_prefix(secret.as_bytes(), before);
         all.push(plain.replace('+', "-").replace('/', "_"));
         all.push(plain);
     }
@@ -233,17 +233,17 @@ fn list_secret_encodings(secret: &str) -> Vec<String> {
 }
 
 /// Returns the truncations of a secret: every prefix and suffix of at least half its length. A
-/// secret of more than [`MAX_TRUNCATABLE_SECRET_BYTES`] yields only the shortest of each, because
-/// all suffixes together need memory quadratic in the length.
+/// secret of more than [`MAX_SECRET_BYTES_FOR_ALL_TRUNCATIONS`] yields only the shortest of each,
+/// because all suffixes together need memory quadratic in the length.
 ///
 /// For example:
 ///
 /// ```text
 /// abcdefgh    ->  abcd, efgh, abcde, defgh, abcdef, cdefgh, abcdefg, bcdefgh
 /// ```
-fn list_secret_truncations(secret: &str) -> Vec<String> {
+fn list_truncated_secret_forms(secret: &str) -> Vec<String> {
     let half = secret.len().div_ceil(2);
-    let n_cuts = if secret.len() <= MAX_TRUNCATABLE_SECRET_BYTES {
+    let n_cuts = if secret.len() <= MAX_SECRET_BYTES_FOR_ALL_TRUNCATIONS {
         secret.len() - half
     } else {
         1
@@ -259,7 +259,7 @@ fn list_secret_truncations(secret: &str) -> Vec<String> {
 
 /// Returns the part of the Base64 encoding that depends only on `bytes`, if `n_before` other bytes
 /// (0 to 2) precede them in the first group of three.
-fn base64_at_offset(bytes: &[u8], n_before: usize) -> String {
+fn encode_base64_after_prefix(bytes: &[u8], n_before: usize) -> String {
     let mut padded = vec![0; n_before];
     padded.extend_from_slice(bytes);
     let n_whole = padded.len() * 8 / 6;
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn base64_is_found_wherever_the_secret_begins_in_it() {
-        assert_eq!(base64_at_offset(b"any", 0), "YW55");
+        assert_eq!(encode_base64_after_prefix(b"any", 0), "YW55");
         for before in ["", "a", "ab", "abc", "user:", "{\"header\":\""] {
             for after in ["", "x", "xy", "xyz"] {
                 let text = STANDARD_NO_PAD.encode(format!("{before}{SECRET}{after}"));

@@ -49,18 +49,18 @@ impl UnwrittenAccessRecord {
     }
 
     /// Writes the record. [`UnwrittenAccessRecord::set_target`] then starts another one.
-    pub(super) fn close_record(&mut self, error: Option<&Error>) {
+    pub(super) fn write_record(&mut self, error: Option<&Error>) {
         match error {
             None => self.emit_access_record(AccessOutcome::Done, None),
             Some(error) => {
                 let reason = escape_and_truncate_line(&error.text, MAX_RECORD_REASON_BYTES);
-                self.emit_access_record(error.access_outcome(), Some(reason));
+                self.emit_access_record(error.to_access_outcome(), Some(reason));
             }
         }
     }
 
     /// Writes the record of a completed access, with a remark.
-    pub(super) fn close_with_remark(&mut self, remark: String) {
+    pub(super) fn write_completed_with_remark(&mut self, remark: String) {
         self.emit_access_record(AccessOutcome::Done, Some(remark));
     }
 
@@ -72,7 +72,7 @@ impl UnwrittenAccessRecord {
         let Some(target) = self.target.take() else {
             return;
         };
-        self.handle.access(AccessRecord {
+        self.handle.record_access(AccessRecord {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
             // A path may contain a token. If the request is refused because of that token, the

@@ -69,7 +69,7 @@ impl PluginSessionEgress {
         };
         let answer = self.await_within_request_deadline(reading).await;
         let answer = answer.map_err(|error| mask.mask_error(error));
-        record.close_record(answer.as_ref().err());
+        record.write_record(answer.as_ref().err());
         answer
     }
 
@@ -118,7 +118,7 @@ impl PluginSessionEgress {
             if let Some(name) = name() {
                 record.set_target(name);
             }
-            record.close_record(Some(&spent.error));
+            record.write_record(Some(&spent.error));
         }
         record.discard_record();
         Err(spent.error)
@@ -139,7 +139,7 @@ impl PluginSessionEgress {
         let place = ConcurrentRequestPermit::acquire_request_slot(&self.shared.at_once)?;
         let method = headers::parse_method(&request.method)?;
         target.determine_allowed_addresses(granted)?;
-        let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
+        let is_own = |name: &str| credential::is_header_set_by_credential(granted, &target, name);
         let headers = headers::check_plugin_request_headers(request.headers, is_own)?;
         let body = match request.body {
             EgressRequestBody::Whole(body) => body,
@@ -183,7 +183,7 @@ impl PluginSessionEgress {
                 ));
             }
             // Give each redirect a record of its own, because it is a separate request.
-            record.close_record(None);
+            record.write_record(None);
             record.set_target(
                 mask.mask_text(&next.target.format_target_for_records(next.method.as_str())),
             );

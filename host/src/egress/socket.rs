@@ -51,7 +51,7 @@ const MAX_WRITE_BUFFER_BYTES: usize = 2 * MAX_WEBSOCKET_MESSAGE_BYTES;
 const MAX_FAILURE_CAUSE_BYTES: usize = 200;
 
 /// Method that access records show for opening a connection.
-const ACCESS_RECORD_OPEN_METHOD: &str = "OPEN";
+const CONNECTION_OPEN_METHOD_NAME: &str = "OPEN";
 
 /// WebSocket connection that a plugin asks for.
 #[derive(Clone, Debug, Default)]
@@ -92,10 +92,10 @@ impl PluginSessionEgress {
         arrived: Arc<Notify>,
     ) -> Result<WebSocketConnection, Error> {
         let mut record =
-            UnwrittenAccessRecord::start_record(self, origin.clone(), ACCESS_RECORD_OPEN_METHOD);
+            UnwrittenAccessRecord::start_record(self, origin.clone(), CONNECTION_OPEN_METHOD_NAME);
         self.count_request_against_budget(&mut record, || {
             let target = RequestTarget::parse_socket_target(&request.url).ok()?;
-            Some(target.format_websocket_target(ACCESS_RECORD_OPEN_METHOD))
+            Some(target.format_websocket_target(CONNECTION_OPEN_METHOD_NAME))
         })?;
         let mut mask = CredentialMasker::default();
         let deadline = self.shared.options.deadline;
@@ -107,7 +107,7 @@ impl PluginSessionEgress {
                 format!("the handshake of the WebSocket took longer than {deadline:?}"),
             )),
         };
-        record.close_record(opened.as_ref().err());
+        record.write_record(opened.as_ref().err());
         let (line, target, slot) = opened?;
         let mut closing = UnwrittenAccessRecord::start_record(self, origin, "CLOSE");
         closing.set_target(mask.mask_text(&target.format_websocket_target("CLOSE")));
@@ -131,17 +131,17 @@ impl PluginSessionEgress {
         let shared = &*self.shared;
         let granted = &*shared.granted;
         let target = RequestTarget::parse_socket_target(&request.url)?;
-        record.set_target(target.format_websocket_target(ACCESS_RECORD_OPEN_METHOD));
+        record.set_target(target.format_websocket_target(CONNECTION_OPEN_METHOD_NAME));
         let slot = ConcurrentRequestPermit::acquire_connection_slot(&shared.connections)?;
         let allowed = target.determine_allowed_addresses(granted)?;
-        let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
+        let is_own = |name: &str| credential::is_header_set_by_credential(granted, &target, name);
         let mut headers = headers::check_plugin_request_headers(request.headers, is_own)?;
         check_subprotocols(&request.protocols)?;
         let offered = request.protocols.join(", ");
         if let Some(inspect) = &shared.options.inspect {
             let outgoing = OutgoingRequest {
                 plugin: &shared.plugin,
-                method: ACCESS_RECORD_OPEN_METHOD,
+                method: CONNECTION_OPEN_METHOD_NAME,
                 url: target.url.as_str(),
                 headers: &headers,
                 body: offered.as_bytes(),

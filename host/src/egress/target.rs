@@ -179,7 +179,7 @@ impl RequestTarget {
             // `*` does not grant private hosts.
             private: granted
                 .private_hosts()
-                .any(|pattern| !pattern.matches_any_host() && is_it(&pattern)),
+                .any(|pattern| !pattern.matches_every_host() && is_it(&pattern)),
         };
         if allowed.public || allowed.private {
             return Ok(allowed);
@@ -188,9 +188,8 @@ impl RequestTarget {
         let names: Vec<String> = listed()
             .map(|pattern| format!("`{}`", pattern.text_with_scheme()))
             .collect();
-        let differs = listed().any(|pattern| {
-            pattern.matches_only_with_other_scheme(self.scheme, &self.host, self.port)
-        });
+        let differs = listed()
+            .any(|pattern| pattern.matches_except_for_scheme(self.scheme, &self.host, self.port));
         let hint = if differs {
             "; a host without a scheme in plugin.toml means https, the other is written `http://HOST`"
         } else {

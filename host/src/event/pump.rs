@@ -12,7 +12,7 @@ use super::Stamped;
 
 /// Time that a watcher has after cancellation to receive the remaining events. A watcher that
 /// receives nothing must not keep the host from ending.
-const CANCELLED_WATCHER_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+const EVENT_FLUSH_TIMEOUT_AFTER_CANCEL: Duration = Duration::from_secs(2);
 
 pub(crate) struct SessionEventForwarder {
     events: UnboundedReceiver<Stamped>,
@@ -49,11 +49,11 @@ impl SessionEventForwarder {
     }
 
     /// Passes on the remaining events. After cancellation, waits for the watcher at most
-    /// [`CANCELLED_WATCHER_DRAIN_TIMEOUT`].
+    /// [`EVENT_FLUSH_TIMEOUT_AFTER_CANCEL`].
     pub(crate) async fn flush_events(&mut self, cancel: &CancellationToken) {
         let given_up = async {
             cancel.cancelled().await;
-            tokio::time::sleep(CANCELLED_WATCHER_DRAIN_TIMEOUT).await;
+            tokio::time::sleep(EVENT_FLUSH_TIMEOUT_AFTER_CANCEL).await;
         };
         let all = async {
             while self.next.is_some() || !self.events.is_empty() {
@@ -102,12 +102,12 @@ mod tests {
 
     #[tokio::test]
     async fn work_does_not_wait_for_a_watcher_and_no_event_is_lost() {
-        let (events, receiver) = EventSender::channel();
+        let (events, receiver) = EventSender::new_with_receiver();
         let (sender, mut taken) = channel(1);
         let mut pump = SessionEventForwarder::new(receiver, Some(sender));
         let work = async {
             for n in 0..9 {
-                events.emit(Event::notice(Level::Info, n.to_string()));
+                events.emit(Event::create_host_notice(Level::Info, n.to_string()));
                 tokio::task::yield_now().await;
             }
         };
@@ -130,16 +130,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_watcher_that_takes_nothing_does_not_keep_loops_from_ending() {
-        let (events, receiver) = EventSender::channel();
+        let (events, receiver) = EventSender::new_with_receiver();
         let (sender, _taken) = channel(1);
         let mut pump = SessionEventForwarder::new(receiver, Some(sender));
         for _ in 0..3 {
-            events.emit(Event::notice(Level::Info, "x"));
+            events.emit(Event::create_host_notice(Level::Info, "x"));
         }
         let cancel = CancellationToken::new();
         cancel.cancel();
         let flushed = tokio::time::timeout(
-            CANCELLED_WATCHER_DRAIN_TIMEOUT * 10,
+            EVENT_FLUSH_TIMEOUT_AFTER_CANCEL * 10,
             pump.flush_events(&cancel),
         )
         .await;

@@ -221,7 +221,7 @@ impl EventTurnPosition {
     }
 
     /// Updates the position from an event.
-    fn update_position(&self, event: &Event) {
+    fn update_from_event(&self, event: &Event) {
         match event {
             Event::SessionOpened { id, .. } => {
                 let _ = self.session.set(id.as_str().into());
@@ -238,7 +238,7 @@ impl EventTurnPosition {
     /// Returns the agent, turn and step of an event. Hook and access records contain their own
     /// position: a hook in the background may report late, and accesses of a plugin in a subagent
     /// are reported through the handle of the session.
-    fn find_event_position(&self, event: &Event) -> (Arc<str>, u32, u32) {
+    fn agent_turn_and_step(&self, event: &Event) -> (Arc<str>, u32, u32) {
         match event {
             Event::Hook { record } => (self.agent.clone(), record.turn, record.step),
             Event::Access { record } => {
@@ -261,7 +261,7 @@ impl EventTurnPosition {
 impl EventSender {
     /// Creates a stream with one receiver.
     #[must_use]
-    pub fn channel() -> (Self, UnboundedReceiver<Stamped>) {
+    pub fn new_with_receiver() -> (Self, UnboundedReceiver<Stamped>) {
         let events = Self::default();
         let receiver = events.subscribe();
         (events, receiver)
@@ -277,7 +277,7 @@ impl EventSender {
     }
 
     /// Registers a function that is called with every future event.
-    pub fn observe(&self, observer: EventObserver) {
+    pub fn add_observer(&self, observer: EventObserver) {
         self.add_listener_and_remove_closed(Some(EventListener::Observer(observer)));
     }
 
@@ -303,8 +303,8 @@ impl EventSender {
 
     /// Sends an event. Without listeners it is dropped: a closed terminal must not end a turn.
     pub fn emit(&self, event: Event) {
-        self.place.update_position(&event);
-        let (agent, turn, step) = self.place.find_event_position(&event);
+        self.place.update_from_event(&event);
+        let (agent, turn, step) = self.place.agent_turn_and_step(&event);
         let listeners = self.listeners.read();
         let listeners = listeners.unwrap_or_else(PoisonError::into_inner).clone();
         let Some((last, others)) = listeners.split_last() else {
@@ -391,8 +391,8 @@ mod tests {
 
     #[test]
     fn every_event_says_in_which_agent_turn_and_step_it_happened() {
-        let (events, mut receiver) = EventSender::channel();
-        let notice = || Event::notice(Level::Info, "hello");
+        let (events, mut receiver) = EventSender::new_with_receiver();
+        let notice = || Event::create_host_notice(Level::Info, "hello");
         events.emit(notice());
         events.emit(Event::SessionOpened {
             version: EVENT_STREAM_VERSION,
@@ -476,23 +476,23 @@ mod tests {
 
     #[test]
     fn emitting_to_nobody_does_nothing() {
-        let (events, receiver) = EventSender::channel();
+        let (events, receiver) = EventSender::new_with_receiver();
         drop(receiver);
-        events.emit(Event::notice(Level::Info, "hello"));
+        events.emit(Event::create_host_notice(Level::Info, "hello"));
         assert!(events.listeners.read().unwrap().is_empty());
     }
 
     #[test]
     fn everybody_hears_what_is_emitted_after_they_came_and_an_observer_may_bring_others() {
-        let (events, mut first) = EventSender::channel();
-        events.emit(Event::notice(Level::Info, "one"));
+        let (events, mut first) = EventSender::new_with_receiver();
+        events.emit(Event::create_host_notice(Level::Info, "one"));
         let (inner, late) = (events.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
         let heard = late.clone();
-        events.observe(Arc::new(move |_| {
+        events.add_observer(Arc::new(move |_| {
             heard.lock().unwrap().push(inner.subscribe())
         }));
-        events.emit(Event::notice(Level::Info, "two"));
-        events.emit(Event::notice(Level::Info, "three"));
+        events.emit(Event::create_host_notice(Level::Info, "two"));
+        events.emit(Event::create_host_notice(Level::Info, "three"));
         let count = |receiver: &mut UnboundedReceiver<Stamped>| {
             std::iter::from_fn(|| receiver.try_recv().ok()).count()
         };

@@ -24,7 +24,7 @@ pub enum TurnPartId {
 impl TurnPartId {
     /// Returns the agent that the part belongs to. The part ends at the latest when this agent
     /// ends.
-    pub fn agent(&self) -> &Arc<str> {
+    pub fn owning_agent(&self) -> &Arc<str> {
         match self {
             Self::Agent(agent)
             | Self::Aside(agent)

@@ -12,8 +12,8 @@ use super::{FolderError, FolderOpenOptions, GrantedFolders};
 impl GrantedFolders {
     /// Whether the usage of the data directory is known, so that an append need not count it first.
     #[must_use]
-    pub fn is_usage_counted(&self) -> bool {
-        self.usage.is_usage_counted()
+    pub fn is_data_usage_known(&self) -> bool {
+        self.usage.has_valid_count()
     }
 
     /// Appends to a file, and creates it if needed; its directory must exist. Concurrent appends
@@ -37,7 +37,7 @@ impl GrantedFolders {
             return Err(Errno::ISDIR.into());
         }
         let file = Arc::new(opened.file);
-        let Some(usage) = place.data_folder_usage() else {
+        let Some(usage) = place.data_folder_usage_counter() else {
             return Ok((&*file).write_all(content)?);
         };
         // Another call that truncates or removes the file at the same time must not free quota that
@@ -47,7 +47,7 @@ impl GrantedFolders {
         usage.charge_open_file_growth(content.len() as u64)?;
         let mut left = content;
         let written = write_all(&file, &mut left);
-        usage.credit_quota(left.len() as u64, 0);
+        usage.subtract_freed_usage(left.len() as u64, 0);
         Ok(written?)
     }
 }

@@ -74,7 +74,7 @@ pub enum FolderError {
         files: u64,
     },
     /// The operating system reported an error.
-    #[error("{}", error_text_without_number(.0))]
+    #[error("{}", error_text_without_errno(.0))]
     Io(#[from] io::Error),
     #[error("internal error of the host in a file operation")]
     Host,
@@ -111,7 +111,7 @@ impl From<rustix::io::Errno> for FolderError {
 }
 
 /// Returns the error message without the error number that the standard library appends.
-fn error_text_without_number(error: &io::Error) -> String {
+fn error_text_without_errno(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((text, _)) => text.to_lowercase(),

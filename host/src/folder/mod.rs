@@ -26,7 +26,7 @@ use cap_std::fs::Dir;
 use crate::beneath::{MissingParentFolderHandling, real_path, walk_path_beneath};
 use crate::disk::create_private_folder;
 use crate::git::is_protected_git_path;
-use crate::grant::{Folder, FolderAccess, FolderRoot, GrantedCapabilities};
+use crate::grant::{FolderAccess, GrantableFolder, GrantedCapabilities, RootFolderKind};
 use crate::paths::PROJECT_FOLDER;
 
 pub use error::FolderError;
@@ -69,7 +69,7 @@ pub struct GrantedFolders {
 #[derive(Debug)]
 struct FolderGrant {
     access: FolderAccess,
-    folder: Folder,
+    folder: GrantableFolder,
     opened: OnceLock<OpenGrantedFolder>,
 }
 
@@ -113,7 +113,7 @@ impl GrantedFolders {
         let folders = granted.folders();
         // Skip a grant inside a wider one with the same access: it permits nothing more, and would
         // prevent moving files from one granted directory to the other.
-        let is_needed = |(access, folder): &&(FolderAccess, Folder)| {
+        let is_needed = |(access, folder): &&(FolderAccess, GrantableFolder)| {
             let wider = folders
                 .iter()
                 .filter(|(_, other)| other != folder && other.contains(folder));
@@ -137,7 +137,7 @@ impl GrantedFolders {
     }
 
     /// Returns the granted directories, in the order of their indexes.
-    pub fn grants(&self) -> impl Iterator<Item = (FolderAccess, &Folder)> {
+    pub fn folders_with_access(&self) -> impl Iterator<Item = (FolderAccess, &GrantableFolder)> {
         self.grants
             .iter()
             .map(|grant| (grant.access, &grant.folder))
@@ -166,7 +166,7 @@ impl GrantedFolders {
         match base {
             PathBaseFolder::Granted(number) => Ok(self.open_granted_folder(*number)?.file.clone()),
             PathBaseFolder::Below { folder, .. } => Ok(folder.clone()),
-            PathBaseFolder::Nowhere => self.open_empty_folder(),
+            PathBaseFolder::Nowhere => self.open_empty_placeholder_folder(),
         }
     }
 
@@ -198,7 +198,7 @@ impl GrantedFolders {
         names.extend(walked.names);
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
-        let reserved = root == Some(FolderRoot::Workspace)
+        let reserved = root == Some(RootFolderKind::Workspace)
             && (names
                 .first()
                 .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
@@ -207,7 +207,7 @@ impl GrantedFolders {
                 || (grant.is_some_and(|grant| grant.access != FolderAccess::Read)
                     && is_protected_git_path(&self.places.workspace, &names, grant.map_or(0, FolderGrant::folder_depth))));
         let access = grant.map_or(FolderAccess::Read, |grant| {
-            self.access_at_path(grant, &names)
+            self.allowed_access_at_path(grant, &names)
         });
         Ok(ResolvedPath {
             folder: walked.folder,
@@ -219,7 +219,7 @@ impl GrantedFolders {
             is_reserved: reserved,
             grant: number,
             n_above: grant.map_or(0, FolderGrant::folder_depth),
-            usage: (root == Some(FolderRoot::Data)).then(|| self.usage.clone()),
+            usage: (root == Some(RootFolderKind::Data)).then(|| self.usage.clone()),
             before: None,
         })
     }
@@ -227,7 +227,7 @@ impl GrantedFolders {
     /// Whether another granted directory is inside `place`. Moving `place` would then change which
     /// files the plugin may write.
     #[must_use]
-    pub fn contains_other_grant(&self, place: &ResolvedPath) -> bool {
+    pub fn has_granted_folder_inside(&self, place: &ResolvedPath) -> bool {
         self.grants.iter().any(|grant| {
             Some(grant.folder.root) == place.root
                 && grant.folder.below.len() > place.names.len()
@@ -236,7 +236,7 @@ impl GrantedFolders {
     }
 
     /// Returns the index of the most specific grant for a path, without resolving symlinks.
-    fn find_grant(&self, root: FolderRoot, names: &[String]) -> Option<usize> {
+    fn find_grant(&self, root: RootFolderKind, names: &[String]) -> Option<usize> {
         let holds = |grant: &FolderGrant| {
             grant.folder.root == root && names.starts_with(&grant.folder.below)
         };
@@ -248,7 +248,7 @@ impl GrantedFolders {
 
     /// Returns the access to the path `names`, which was resolved through `grant`. The most
     /// specific grant that contains the path decides.
-    fn access_at_path(&self, grant: &FolderGrant, names: &[String]) -> FolderAccess {
+    fn allowed_access_at_path(&self, grant: &FolderGrant, names: &[String]) -> FolderAccess {
         self.find_grant(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)
     }
@@ -259,8 +259,8 @@ impl GrantedFolders {
             return Ok(opened);
         }
         let opened = match grant.folder.root {
-            FolderRoot::Data => self.open_data_folder()?,
-            FolderRoot::Workspace => self.open_workspace_folder(&grant.folder)?,
+            RootFolderKind::Data => self.open_data_folder()?,
+            RootFolderKind::Workspace => self.open_workspace_folder(&grant.folder)?,
         };
         Ok(grant.opened.get_or_init(|| opened))
     }
@@ -301,7 +301,7 @@ impl GrantedFolders {
         // First walk the path without creating directories, to check that they may be created
         // there.
         let walked = walk_path_beneath(&start, &path, true, MissingParentFolderHandling::Named)?;
-        self.check_apart_from_host_folders(&root, &walked.names, &grant.folder)?;
+        self.reject_host_folder_overlap(&root, &walked.names, &grant.folder)?;
         let walked = walk_path_beneath(&start, &path, true, MissingParentFolderHandling::Made)?;
         match walked.folder.create_dir(&walked.name) {
             // Another process created the directory, or a symlink has this name; opening the path
@@ -314,11 +314,11 @@ impl GrantedFolders {
 
     /// Refuses a directory of the workspace that contains one of Rind's own directories or is
     /// inside one.
-    fn check_apart_from_host_folders(
+    fn reject_host_folder_overlap(
         &self,
         root: &Path,
         names: &[String],
-        folder: &Folder,
+        folder: &GrantableFolder,
     ) -> Result<(), FolderError> {
         let real = root.join(names.iter().collect::<PathBuf>());
         let is_protected = |own: &PathBuf| {
@@ -336,7 +336,10 @@ impl GrantedFolders {
         Ok(())
     }
 
-    fn open_workspace_folder(&self, folder: &Folder) -> Result<OpenGrantedFolder, FolderError> {
+    fn open_workspace_folder(
+        &self,
+        folder: &GrantableFolder,
+    ) -> Result<OpenGrantedFolder, FolderError> {
         let root = self.places.workspace.canonicalize()?;
         let path = match folder.below.join("/") {
             path if path.is_empty() => ".".to_owned(),
@@ -348,7 +351,7 @@ impl GrantedFolders {
             true,
             MissingParentFolderHandling::Refused,
         )?;
-        self.check_apart_from_host_folders(&root, &walked.names, folder)?;
+        self.reject_host_folder_overlap(&root, &walked.names, folder)?;
         let opened = walked.folder.open_dir(&walked.name);
         let folder = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotADirectory => FolderError::GrantedFile {
@@ -362,7 +365,7 @@ impl GrantedFolders {
         })
     }
 
-    fn open_empty_folder(&self) -> Result<Arc<File>, FolderError> {
+    fn open_empty_placeholder_folder(&self) -> Result<Arc<File>, FolderError> {
         if let Some(folder) = self.empty.get() {
             return Ok(folder.clone());
         }

@@ -99,7 +99,7 @@ impl ResolvedPath {
             Ok(file) => file,
             Err(errno) => {
                 if let Some(usage) = usage.filter(|_| is_new) {
-                    usage.credit_quota(0, 1);
+                    usage.subtract_freed_usage(0, 1);
                 }
                 return Err(errno.into());
             }

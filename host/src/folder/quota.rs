@@ -19,7 +19,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _};
 
 use super::FolderError;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Limits of a plugin's data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl DataFolderUsage {
     #[must_use]
     pub fn shared_usage_of_folder(folder: PathBuf, quota: FolderQuota) -> Arc<Self> {
         static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<DataFolderUsage>>>> = Mutex::new(None);
-        let mut counts = lock(&COUNTS);
+        let mut counts = lock_ignoring_poison(&COUNTS);
         let counts = counts.get_or_insert_default();
         counts.retain(|_, usage| usage.strong_count() > 0);
         if let Some(usage) = counts.get(&folder).and_then(Weak::upgrade) {
@@ -118,7 +118,7 @@ impl DataFolderUsage {
     /// directory tree, so it must not run on an async thread; [`Self::charge_open_file_growth`]
     /// never does that.
     pub fn charge_quota(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         let is_due = |state: &DataFolderUsageCounts| {
             state
                 .counted
@@ -141,15 +141,15 @@ impl DataFolderUsage {
 
     /// Whether the usage of the directory was counted, and the counted usage is still valid.
     #[must_use]
-    pub fn is_usage_counted(&self) -> bool {
-        let state = lock(&self.state);
+    pub fn has_valid_count(&self) -> bool {
+        let state = lock_ignoring_poison(&self.state);
         state.counted.is_some() && !state.is_stale
     }
 
     /// Adds the growth of a file that is already open to the usage if the quota allows all of it;
     /// otherwise changes nothing.
     pub fn charge_open_file_growth(&self, bytes: u64) -> Result<(), FolderError> {
-        if self.try_add_usage(&mut lock(&self.state), bytes, 0) {
+        if self.try_add_usage(&mut lock_ignoring_poison(&self.state), bytes, 0) {
             Ok(())
         } else {
             Err(self.quota_exceeded_error())
@@ -157,8 +157,8 @@ impl DataFolderUsage {
     }
 
     /// Subtracts bytes and files that were freed from the usage of the quota.
-    pub fn credit_quota(&self, bytes: u64, files: u64) {
-        let mut state = lock(&self.state);
+    pub fn subtract_freed_usage(&self, bytes: u64, files: u64) {
+        let mut state = lock_ignoring_poison(&self.state);
         state.bytes = state.bytes.saturating_sub(bytes);
         state.files = state.files.saturating_sub(files);
     }
@@ -168,7 +168,7 @@ impl DataFolderUsage {
         let Ok(identity) = read_file_identity(file) else {
             return;
         };
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         state.open.retain(|(_, file)| file.strong_count() > 0);
         state.open.push((identity, Arc::downgrade(file)));
     }
@@ -179,7 +179,7 @@ impl DataFolderUsage {
     pub fn register_write_in_progress(&self, file: &File) -> Option<Arc<()>> {
         let identity = read_file_identity(file).ok()?;
         let mark = Arc::new(());
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         state.writing.retain(|(_, mark)| mark.strong_count() > 0);
         state.writing.push((identity, Arc::downgrade(&mark)));
         Some(mark)
@@ -189,7 +189,7 @@ impl DataFolderUsage {
     /// in progress, nothing is subtracted, and the directory is counted again later.
     pub fn credit_truncation(&self, file: &File, bytes: u64) {
         let identity = read_file_identity(file);
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         let is_it = |(written, mark): &(FileIdentity, Weak<()>)| {
             mark.strong_count() > 0 && identity.as_ref().is_ok_and(|own| own == written)
         };
@@ -204,7 +204,7 @@ impl DataFolderUsage {
     /// file is open or has other names.
     pub(super) fn bytes_freed_by_removal(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         let is_it = |(open, file): &(FileIdentity, Weak<File>)| {
             *open == identity && file.strong_count() > 0
         };

@@ -10,7 +10,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt};
 use rustix::io::Errno;
 
 use super::{DataFolderUsage, FolderError};
-use crate::grant::{FolderAccess, FolderRoot};
+use crate::grant::{FolderAccess, RootFolderKind};
 
 /// Maximum number of path components from the root to a path that may be written, because the
 /// functions that count and remove directories recurse once per level.
@@ -25,7 +25,7 @@ pub struct ResolvedPath {
     pub(super) names: Vec<String>,
     /// Root of the granted directory: the workspace or the plugin's data directory. `None` if the
     /// path is in the empty directory.
-    pub(super) root: Option<FolderRoot>,
+    pub(super) root: Option<RootFolderKind>,
     /// Whether the path ended with `/`.
     pub(super) is_folder_wanted: bool,
     pub(super) access: FolderAccess,
@@ -59,7 +59,7 @@ impl ResolvedPath {
     /// Returns the usage of the directory with a quota that contains this path, to which writes are
     /// added; `None` if no quota applies.
     #[must_use]
-    pub fn data_folder_usage(&self) -> Option<&Arc<DataFolderUsage>> {
+    pub fn data_folder_usage_counter(&self) -> Option<&Arc<DataFolderUsage>> {
         self.usage.as_ref()
     }
 
@@ -91,7 +91,7 @@ impl ResolvedPath {
 
     /// Returns the metadata stored by [`Self::refresh_metadata`].
     #[must_use]
-    pub fn stored_metadata(&self) -> Option<&Metadata> {
+    pub fn last_refreshed_metadata(&self) -> Option<&Metadata> {
         self.before.as_ref()
     }
 
@@ -141,9 +141,9 @@ impl ResolvedPath {
     }
 
     /// Subtracts a file that was removed or replaced from the usage of the folder's quota.
-    pub fn subtract_removed_file(&self, before: Option<&Metadata>) {
+    pub fn release_removed_file_quota(&self, before: Option<&Metadata>) {
         if let (Some(usage), Some(before)) = (&self.usage, before) {
-            usage.credit_quota(usage.bytes_freed_by_removal(before), 1);
+            usage.subtract_freed_usage(usage.bytes_freed_by_removal(before), 1);
         }
     }
 
@@ -160,12 +160,12 @@ impl ResolvedPath {
     /// rename replaces. Call [`Self::refresh_metadata`] on both paths first.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
-        let old = self.stored_metadata().ok_or(Errno::NOENT)?;
+        let old = self.last_refreshed_metadata().ok_or(Errno::NOENT)?;
         if new.is_folder_wanted && !old.is_dir() {
             return Err(Errno::NOTDIR.into());
         }
         let is_other = |there: &&Metadata| (there.dev(), there.ino()) != (old.dev(), old.ino());
-        Ok(new.stored_metadata().filter(is_other))
+        Ok(new.last_refreshed_metadata().filter(is_other))
     }
 }
 
@@ -173,8 +173,8 @@ impl ResolvedPath {
 impl std::fmt::Display for ResolvedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {
-            Some(FolderRoot::Workspace) => "workspace",
-            Some(FolderRoot::Data) => "data",
+            Some(RootFolderKind::Workspace) => "workspace",
+            Some(RootFolderKind::Data) => "data",
             None => "",
         })?;
         self.names.iter().try_for_each(|name| write!(f, "/{name}"))

@@ -2,7 +2,7 @@
 //! such as `workspace/…` or `data/…`.
 //!
 //! Each call resolves the path, checks access and quota, and works relative to the granted
-//! directory. Start from [`GrantedFolders::read`].
+//! directory. Start from [`GrantedFolders::read_file_range`].
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::beneath::replace_file;
 use crate::clock::new_uuid_v7;
-use crate::grant::{FolderAccess, FolderRoot};
+use crate::grant::{FolderAccess, RootFolderKind};
 
 /// Maximum number of bytes read or written in one call.
 pub const MAX_READ_OR_WRITE_BYTES: usize = 16 << 20;
@@ -47,7 +47,12 @@ pub struct FolderEntry {
 impl GrantedFolders {
     /// Reads at most `length` bytes of a file from `offset`. Returns fewer only at the end of the
     /// file.
-    pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, FolderError> {
+    pub fn read_file_range(
+        &self,
+        path: &str,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, FolderError> {
         if usize::try_from(length).is_ok_and(|length| length > MAX_READ_OR_WRITE_BYTES) {
             return Err(FolderError::TooMuch(format!(
                 "at most {MAX_READ_OR_WRITE_BYTES} bytes are read in one call; read the file in parts"
@@ -94,7 +99,7 @@ impl GrantedFolders {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
-        let charge = FolderUsageCharge::new(&place, content.len() as u64, old.as_ref())?;
+        let charge = PendingFolderUsageChange::new(&place, content.len() as u64, old.as_ref())?;
         let permissions = old.map(|old| old.permissions());
         let (folder, name, id) = (place.parent_folder(), place.name(), new_uuid_v7());
         let put = replace_file(folder, name, content, permissions, false, &id);
@@ -156,12 +161,12 @@ impl GrantedFolders {
                 Err(error) => return Err(error.into()),
             }
             place.check_write_allowed()?;
-            if let Some(usage) = place.data_folder_usage() {
+            if let Some(usage) = place.data_folder_usage_counter() {
                 usage.charge_quota(0, 1)?;
             }
             if let Err(error) = place.parent_folder().create_dir(place.name()) {
-                if let Some(usage) = place.data_folder_usage() {
-                    usage.credit_quota(0, 1);
+                if let Some(usage) = place.data_folder_usage_counter() {
+                    usage.subtract_freed_usage(0, 1);
                 }
                 // Another process created it.
                 if error.kind() != io::ErrorKind::AlreadyExists {
@@ -173,11 +178,11 @@ impl GrantedFolders {
     }
 
     /// Removes a file, a symlink or an empty directory.
-    pub fn remove(&self, path: &str) -> Result<(), FolderError> {
+    pub fn remove_path(&self, path: &str) -> Result<(), FolderError> {
         let place = self.resolve_path(path, false)?;
         place.check_write_allowed()?;
         place.check_trailing_slash()?;
-        if self.contains_other_grant(&place) {
+        if self.has_granted_folder_inside(&place) {
             return Err(FolderError::ReadOnly);
         }
         if place.name() == "." {
@@ -191,7 +196,7 @@ impl GrantedFolders {
         } else {
             place.parent_folder().remove_file(place.name())?;
         }
-        place.subtract_removed_file(Some(&before));
+        place.release_removed_file_quota(Some(&before));
         Ok(())
     }
 
@@ -200,7 +205,7 @@ impl GrantedFolders {
     pub fn can_change_workspace(&self) -> bool {
         let mut grants = self.grants.iter();
         grants.any(|grant| {
-            grant.folder.root == FolderRoot::Workspace && grant.access != FolderAccess::Read
+            grant.folder.root == RootFolderKind::Workspace && grant.access != FolderAccess::Read
         })
     }
 
@@ -216,7 +221,7 @@ impl GrantedFolders {
     ) -> Option<String> {
         let (root, names) = parse_plugin_path(path).ok()?;
         let number = self.find_grant(root, &names)?;
-        if root != FolderRoot::Workspace || self.grants[number].access == FolderAccess::Read {
+        if root != RootFolderKind::Workspace || self.grants[number].access == FolderAccess::Read {
             return None;
         }
         let names = match self.resolve_path(path, follow) {
@@ -240,7 +245,7 @@ impl GrantedFolders {
 
     fn resolve_path_components(
         &self,
-        root: FolderRoot,
+        root: RootFolderKind,
         names: &[String],
         follow: bool,
     ) -> Result<ResolvedPath, FolderError> {
@@ -270,7 +275,7 @@ pub fn count_entries(folder: &std::fs::File, limit: usize) -> Result<usize, Fold
 
 /// Parses a path. A path does not show which of its components are the granted directory, so every
 /// component must be a plain name, not `.` or `..`.
-fn parse_plugin_path(path: &str) -> Result<(FolderRoot, Vec<String>), FolderError> {
+fn parse_plugin_path(path: &str) -> Result<(RootFolderKind, Vec<String>), FolderError> {
     if path.is_empty() {
         return Err(FolderError::Invalid("the path is empty"));
     }
@@ -287,8 +292,8 @@ fn parse_plugin_path(path: &str) -> Result<(FolderRoot, Vec<String>), FolderErro
     let path = path.strip_suffix('/').unwrap_or(path);
     let mut names = path.split('/');
     let root = match names.next() {
-        Some("workspace") => FolderRoot::Workspace,
-        Some("data") => FolderRoot::Data,
+        Some("workspace") => RootFolderKind::Workspace,
+        Some("data") => RootFolderKind::Data,
         _ => {
             return Err(FolderError::Invalid(
                 "the path does not start with `workspace/` or `data/`",
@@ -309,20 +314,20 @@ fn parse_plugin_path(path: &str) -> Result<(FolderRoot, Vec<String>), FolderErro
 
 /// Change of the usage when a file is replaced. Only the difference of the sizes counts, although
 /// both versions exist for a moment.
-struct FolderUsageCharge<'a> {
+struct PendingFolderUsageChange<'a> {
     usage: Option<&'a DataFolderUsage>,
     grows: u64,
     shrinks: u64,
     files: u64,
 }
 
-impl<'a> FolderUsageCharge<'a> {
+impl<'a> PendingFolderUsageChange<'a> {
     fn new(
         place: &'a ResolvedPath,
         bytes: u64,
         old: Option<&Metadata>,
     ) -> Result<Self, FolderError> {
-        let usage = place.data_folder_usage().map(Arc::as_ref);
+        let usage = place.data_folder_usage_counter().map(Arc::as_ref);
         let frees = match (usage, old) {
             (Some(usage), Some(old)) => usage.bytes_freed_by_removal(old),
             _ => 0,
@@ -341,8 +346,8 @@ impl<'a> FolderUsageCharge<'a> {
 
     fn finish_or_revert_charge(self, is_done: bool) {
         match self.usage {
-            Some(usage) if is_done => usage.credit_quota(self.shrinks, 0),
-            Some(usage) => usage.credit_quota(self.grows, self.files),
+            Some(usage) if is_done => usage.subtract_freed_usage(self.shrinks, 0),
+            Some(usage) => usage.subtract_freed_usage(self.grows, self.files),
             None => {}
         }
     }

@@ -183,7 +183,7 @@ impl GrantAnswerStore {
     }
 
     /// Returns the valid answers for plugins that have a hook which blocks when it fails.
-    pub fn answers_for_blocking_hooks<'a>(
+    pub fn answers_for_plugins_with_blocking_hooks<'a>(
         &'a self,
         session: Option<&'a str>,
     ) -> impl Iterator<Item = &'a GrantAnswer> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use futures_util::future::BoxFuture;
 
 use super::answers::{AnswerLifetime, GrantAnswer, GrantAnswerStore};
-use super::decide::{GrantDecision, GrantDecisionInputs, GrantFlag, GrantStatus};
+use super::decide::{GrantDecision, GrantDecisionInputs, GrantFlagValue, GrantStatus};
 use super::policy::CapabilityPolicy;
 use super::{Capability, GrantRequest};
 
@@ -101,7 +101,7 @@ pub struct GrantOptions {
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<String>,
     /// Flags of the command line.
-    pub flags: Vec<GrantFlag>,
+    pub flags: Vec<GrantFlagValue>,
     /// Permissions that a signed set grants to its plugins, in their text form, by the name of the
     /// plugin. Such a plugin gets only these, and the operator is not asked about it.
     pub exact: BTreeMap<String, Vec<String>>,

@@ -11,7 +11,7 @@ use crate::text::is_deceptive_character;
 
 /// Root of a directory that a plugin can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FolderRoot {
+pub enum RootFolderKind {
     /// Working directory of the agent.
     Workspace,
     /// Data directory of the plugin, shared by all sessions.
@@ -30,14 +30,14 @@ pub enum FolderAccess {
 /// A directory that a plugin requests: `workspace`, `workspace/docs` or `data`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Folder {
+pub struct GrantableFolder {
     /// Root of the directory.
-    pub root: FolderRoot,
+    pub root: RootFolderKind,
     /// Path components below the root; empty for the root itself.
     pub below: Vec<String>,
 }
 
-impl Folder {
+impl GrantableFolder {
     /// Whether `other` is this directory or a directory inside it.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
@@ -45,14 +45,14 @@ impl Folder {
     }
 }
 
-impl FromStr for Folder {
+impl FromStr for GrantableFolder {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (root, below) = text.split_once('/').unwrap_or((text, ""));
         let root = match root {
-            "workspace" => FolderRoot::Workspace,
-            "data" => FolderRoot::Data,
+            "workspace" => RootFolderKind::Workspace,
+            "data" => RootFolderKind::Data,
             _ => {
                 return Err(format!(
                     "`{}` is not a folder: write `workspace`, `workspace/FOLDER` or `data`",
@@ -79,7 +79,7 @@ impl FromStr for Folder {
                 text.escape_debug()
             ));
         }
-        if root == FolderRoot::Data && !below.is_empty() {
+        if root == RootFolderKind::Data && !below.is_empty() {
             return Err(format!(
                 "`{text}`: a folder within `data` cannot be granted; write `data`, which is granted as a whole"
             ));
@@ -88,11 +88,11 @@ impl FromStr for Folder {
     }
 }
 
-impl std::fmt::Display for Folder {
+impl std::fmt::Display for GrantableFolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {
-            FolderRoot::Workspace => "workspace",
-            FolderRoot::Data => "data",
+            RootFolderKind::Workspace => "workspace",
+            RootFolderKind::Data => "data",
         })?;
         for name in &self.below {
             write!(f, "/{name}")?;
@@ -101,7 +101,7 @@ impl std::fmt::Display for Folder {
     }
 }
 
-serde_as_text!(Folder);
+serde_as_text!(GrantableFolder);
 
 /// A header with a secret that the host adds to requests of a plugin. The plugin never sees the
 /// secret.
@@ -126,7 +126,7 @@ pub enum Capability {
     /// Read the conversation, and change prompts, messages, tool calls and the model.
     Session,
     /// Read, or read and write, a directory.
-    Files(FolderAccess, Folder),
+    Files(FolderAccess, GrantableFolder),
     /// Send requests to hosts at public addresses.
     Network(HostPattern),
     /// Send requests to hosts at loopback, private or link-local addresses.

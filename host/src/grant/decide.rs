@@ -49,13 +49,13 @@ pub struct GrantDecision {
 
 /// `--grant NAME` or `--grant NAME=CAPABILITY,…`: the operator grants permissions for this run.
 #[derive(Clone, Debug)]
-pub struct GrantFlag {
+pub struct GrantFlagValue {
     plugin: String,
     /// Capabilities that the flag grants; empty grants all that the plugin requests.
     capabilities: Vec<CapabilityPattern>,
 }
 
-impl std::str::FromStr for GrantFlag {
+impl std::str::FromStr for GrantFlagValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -76,7 +76,7 @@ impl std::str::FromStr for GrantFlag {
     }
 }
 
-impl GrantFlag {
+impl GrantFlagValue {
     /// Name of the plugin.
     #[must_use]
     pub fn plugin_name(&self) -> &str {
@@ -125,7 +125,7 @@ pub struct GrantDecisionInputs<'a> {
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<&'a str>,
     /// Flags of the command line.
-    pub flags: &'a [GrantFlag],
+    pub flags: &'a [GrantFlagValue],
 }
 
 /// Decides on a request. The ruling on each capability comes from the policy, or from the default
@@ -169,7 +169,7 @@ pub fn decide_grant(request: &GrantRequest, known: GrantDecisionInputs<'_>) -> G
                 (GrantStatus::Granted, why)
             }
             (CapabilityRuling::Ask, Some(answer)) => {
-                let why = format!("granted on {}", extract_date(&answer.given));
+                let why = format!("granted on {}", date_part_of_timestamp(&answer.given));
                 (GrantStatus::Granted, why)
             }
             (CapabilityRuling::Ask, None) => {
@@ -193,7 +193,7 @@ pub fn decide_grant(request: &GrantRequest, known: GrantDecisionInputs<'_>) -> G
     }
 }
 
-fn extract_date(time: &str) -> &str {
+fn date_part_of_timestamp(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 

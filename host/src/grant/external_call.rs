@@ -57,7 +57,7 @@ for_each_external_call!(table);
 impl ExternalCall {
     /// Returns the name of the import that this capability makes available.
     #[must_use]
-    pub fn import_name(self) -> &'static str {
+    pub fn imported_interface_name(self) -> &'static str {
         match self {
             Self::AgentLoop => "agent-turn",
             other => other.name(),

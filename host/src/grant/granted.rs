@@ -1,6 +1,6 @@
 //! Defines the set of permissions that were granted to one plugin.
 
-use super::{Capability, Credential, ExternalCall, Folder, FolderAccess, HostPattern};
+use super::{Capability, Credential, ExternalCall, FolderAccess, GrantableFolder, HostPattern};
 
 /// Capabilities that were granted to one plugin, which may do nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,13 +32,13 @@ impl GrantedCapabilities {
     /// Returns the granted directories with their access. A directory granted for reading and for
     /// writing is listed once, as writable.
     #[must_use]
-    pub fn folders(&self) -> Vec<(FolderAccess, Folder)> {
+    pub fn folders(&self) -> Vec<(FolderAccess, GrantableFolder)> {
         let all = self.capabilities.iter().filter_map(|own| match own {
             Capability::Files(access, folder) => Some((*access, folder.clone())),
             _ => None,
         });
-        let mut folders: Vec<(FolderAccess, Folder)> = all.collect();
-        let writable: Vec<Folder> = folders
+        let mut folders: Vec<(FolderAccess, GrantableFolder)> = all.collect();
+        let writable: Vec<GrantableFolder> = folders
             .iter()
             .filter(|(access, _)| *access == FolderAccess::Write)
             .map(|(_, folder)| folder.clone())
@@ -95,7 +95,7 @@ impl GrantedCapabilities {
 
     /// Whether the plugin has no capability other than [`Capability::Session`].
     #[must_use]
-    pub fn has_only_session_capability(&self) -> bool {
+    pub fn has_no_capability_besides_session(&self) -> bool {
         self.capabilities
             .iter()
             .all(|own| *own == Capability::Session)

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::project::{ProjectTrustError, project_trust_error};
 use walk::{
-    InMemoryFolderReader, ProjectSymlinkScope, file_read_error, unsupported_file_type_error,
+    InMemoryFolderReader, ProjectSymlinkResolver, file_read_error, unsupported_file_type_error,
 };
 
 /// Limits on the files that are read from a directory.
@@ -146,13 +146,13 @@ impl InMemoryFolder {
         let failed = |errno| file_read_error(root, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty()).map_err(failed)?;
-        let links = ProjectSymlinkScope {
+        let links = ProjectSymlinkResolver {
             project,
             project_fd,
             refused: Vec::new(),
             is_inside: false,
         };
-        let own = links.open_within_project(root)?;
+        let own = links.open_target_within_project(root)?;
         let mut walk = InMemoryFolderReader::new(root, Some(links), FolderReadLimits::default());
         walk.walk_folder(own.as_fd(), &mut Vec::new())?;
         let refused = walk.links.take().map(|links| links.refused);
@@ -170,13 +170,13 @@ impl InMemoryFolder {
     ) -> Result<Self, ProjectTrustError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty());
-        let links = ProjectSymlinkScope {
+        let links = ProjectSymlinkResolver {
             project,
             project_fd: project_fd.map_err(|errno| file_read_error(path, errno))?,
             refused: Vec::new(),
             is_inside: false,
         };
-        let opened = links.open_within_project(path)?;
+        let opened = links.open_target_within_project(path)?;
         let about = rustix::fs::fstat(&opened).map_err(|errno| file_read_error(path, errno))?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
             return Err(unsupported_file_type_error(path));
@@ -212,7 +212,7 @@ impl InMemoryFolder {
     /// Sets the next directory of the chain, which is searched for paths outside this directory.
     /// The digest does not include it.
     #[must_use]
-    pub fn with_next_folder(mut self, other: Option<Arc<Self>>) -> Self {
+    pub fn with_fallback_folder(mut self, other: Option<Arc<Self>>) -> Self {
         self.beside = other;
         self
     }
@@ -220,7 +220,7 @@ impl InMemoryFolder {
     /// Adds other directories, which are searched for paths outside this one, and includes them in
     /// the digest.
     #[must_use]
-    pub fn with_next_folders_included_in_digest(mut self, others: Vec<Self>) -> Self {
+    pub fn with_fallback_folders_in_digest(mut self, others: Vec<Self>) -> Self {
         if others.is_empty() {
             return self;
         }
@@ -235,7 +235,7 @@ impl InMemoryFolder {
         self.digest = format!("blake3:{}", hasher.finalize().to_hex()).into();
         let mut beside = self.beside.take();
         for other in others.into_iter().rev() {
-            beside = Some(Arc::new(other.with_next_folder(beside)));
+            beside = Some(Arc::new(other.with_fallback_folder(beside)));
         }
         self.beside = beside;
         self
@@ -411,7 +411,7 @@ mod tests {
         });
         let program = PathBuf::from("/usr/bin/rind/plugins");
         let both = InMemoryFolder::from_embedded(program.clone(), || &CARRIED)
-            .with_next_folder(Some(Arc::new(read)));
+            .with_fallback_folder(Some(Arc::new(read)));
         assert_eq!(
             both.file_content(&program.join("a/plugin.toml")),
             Some(&b"carried"[..])

@@ -115,7 +115,7 @@ impl HostPattern {
 
     /// Whether the pattern would match a request that differs only in the scheme.
     #[must_use]
-    pub fn matches_only_with_other_scheme(&self, scheme: UrlScheme, host: &str, port: u16) -> bool {
+    pub fn matches_except_for_scheme(&self, scheme: UrlScheme, host: &str, port: u16) -> bool {
         let mut other = self.clone();
         other.scheme = scheme;
         if self.port == self.scheme.default_port() {
@@ -147,7 +147,7 @@ impl HostPattern {
 
     /// Whether the pattern is `*`.
     #[must_use]
-    pub fn matches_any_host(&self) -> bool {
+    pub fn matches_every_host(&self) -> bool {
         self.name == HostNamePattern::Any
     }
 
@@ -324,7 +324,7 @@ mod tests {
             ("a.b:8080", UrlScheme::Http, 8081, false),
             ("c.b", UrlScheme::Http, 80, false),
         ] {
-            let is_it = pattern(text).matches_only_with_other_scheme(scheme, "a.b", port);
+            let is_it = pattern(text).matches_except_for_scheme(scheme, "a.b", port);
             assert_eq!(is_it, expected, "{text} {port}");
         }
     }

@@ -48,7 +48,7 @@ pub mod table;
 mod trust;
 mod words;
 
-pub use capability::{Capability, Credential, Folder, FolderAccess, FolderRoot};
+pub use capability::{Capability, Credential, FolderAccess, GrantableFolder, RootFolderKind};
 pub use external_call::ExternalCall;
 pub(crate) use external_call::for_each_external_call;
 pub use granted::GrantedCapabilities;

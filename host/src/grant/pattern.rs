@@ -16,7 +16,7 @@
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 
-use super::{Capability, ExternalCall, Folder, FolderAccess, HostPattern};
+use super::{Capability, ExternalCall, FolderAccess, GrantableFolder, HostPattern};
 
 /// Pattern of capabilities, as in a line of the policy.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,7 +30,7 @@ pub struct CapabilityPattern {
 enum ParsedCapabilityPattern {
     Session,
     /// Access to one directory; `None` means every directory.
-    Files(FolderAccess, Option<Folder>),
+    Files(FolderAccess, Option<GrantableFolder>),
     Network(Option<HostPattern>),
     PrivateNetwork(Option<HostPattern>),
     /// Credentials for these hosts; `None` means every credential.

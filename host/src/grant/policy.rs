@@ -31,7 +31,7 @@ use super::table::CapabilityRuling;
 use super::{Capability, Trust};
 use crate::disk::read_if_present;
 use crate::near::find_nearest_name;
-use crate::paths::ADMIN_POLICY;
+use crate::paths::ADMIN_POLICY_FILE_PATH;
 
 /// Maximum size of a policy file, in bytes. Enough for a line for each of a thousand plugins.
 const MAX_POLICY_FILE_BYTES: u64 = 1 << 20;
@@ -117,8 +117,7 @@ impl RequiredPlugin {
     /// digest or, without one, the name is verified.
     #[must_use]
     pub fn matches_plugin(&self, plugin: RequestingPlugin<'_>) -> bool {
-        plugin.plugin == self.plugin
-            && plugin.has_policy_digest_or_verified_name(self.digest.as_deref())
+        plugin.plugin == self.plugin && plugin.is_policy_entry_applicable(self.digest.as_deref())
     }
 }
 
@@ -136,7 +135,7 @@ pub struct RequestingPlugin<'a> {
 impl RequestingPlugin<'_> {
     /// Whether the policy's lists for the plugin's name apply to this plugin: `digest` is the
     /// digest of its content, or there is no `digest` and the name of the plugin is verified.
-    fn has_policy_digest_or_verified_name(self, digest: Option<&str>) -> bool {
+    fn is_policy_entry_applicable(self, digest: Option<&str>) -> bool {
         match digest {
             Some(digest) => digest == self.content,
             None => self.trust <= Trust::User,
@@ -149,7 +148,7 @@ impl CapabilityPolicy {
     ///
     /// # Errors
     /// A file cannot be read or is not a policy.
-    pub fn read(paths: &[PathBuf]) -> Result<Self, CapabilityPolicyError> {
+    pub fn read_files(paths: &[PathBuf]) -> Result<Self, CapabilityPolicyError> {
         let mut files = Vec::new();
         for path in paths {
             if let Some(text) = read_policy_text(path)? {
@@ -173,8 +172,11 @@ impl CapabilityPolicy {
 
     /// Returns a copy of the policy that contains only the administrator's file.
     #[must_use]
-    pub fn restricted_to_admin_file(&self) -> Self {
-        let files = self.files.iter().filter(|(name, _)| name == ADMIN_POLICY);
+    pub fn to_administrator_policy(&self) -> Self {
+        let files = self
+            .files
+            .iter()
+            .filter(|(name, _)| name == ADMIN_POLICY_FILE_PATH);
         Self {
             files: files.cloned().collect(),
         }
@@ -189,9 +191,7 @@ impl CapabilityPolicy {
     ) -> Option<String> {
         let passed_over = |(name, file): &(String, PolicyFile)| {
             let lists = file.plugins.get(asker.plugin)?;
-            if asker.has_policy_digest_or_verified_name(lists.digest.as_deref())
-                || lists.allow.is_empty()
-            {
+            if asker.is_policy_entry_applicable(lists.digest.as_deref()) || lists.allow.is_empty() {
                 return None;
             }
             let place = format!("[plugins.{}] in {name}", asker.plugin);
@@ -243,7 +243,7 @@ impl CapabilityPolicy {
     /// Questions of a muted plugin get their default answer. A file of lower precedence cannot undo
     /// this.
     #[must_use]
-    pub fn find_question_muting_entry(&self, plugin: &str, trust: Trust) -> Option<String> {
+    pub fn find_entry_muting_plugin(&self, plugin: &str, trust: Trust) -> Option<String> {
         self.files.iter().find_map(|(name, file)| {
             if file.plugins.get(plugin).is_some_and(|lists| lists.mute) {
                 return Some(format!("[plugins.{plugin}] in {name}"));
@@ -256,7 +256,7 @@ impl CapabilityPolicy {
     /// Returns the position in the policy that disables a script, by name or together with all
     /// others; `None` if the script is not disabled.
     #[must_use]
-    pub fn find_script_disabling_entry(&self, name: &str) -> Option<String> {
+    pub fn find_entry_disabling_script(&self, name: &str) -> Option<String> {
         let all = self.files.iter().find(|(_, file)| file.scripts.disable);
         let all = all.map(|(file, _)| format!("[scripts] in {file}"));
         all.or_else(|| self.find_disabling_entry(name))
@@ -324,9 +324,7 @@ impl PolicyFile {
             if touched(&lists.ask) {
                 return Some((CapabilityRuling::Ask, of_plugin()));
             }
-            if asker.has_policy_digest_or_verified_name(lists.digest.as_deref())
-                && covered(&lists.allow)
-            {
+            if asker.is_policy_entry_applicable(lists.digest.as_deref()) && covered(&lists.allow) {
                 return Some((CapabilityRuling::Allow, of_plugin()));
             }
         }
@@ -458,7 +456,7 @@ mod tests {
             ("q", Trust::User, None),
         ] {
             assert_eq!(
-                policy.find_question_muting_entry(plugin, trust).as_deref(),
+                policy.find_entry_muting_plugin(plugin, trust).as_deref(),
                 expected
             );
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Capability, FolderAccess, FolderRoot, Trust};
+use super::{Capability, FolderAccess, RootFolderKind, Trust};
 
 /// Ruling on a capability, before the operator is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -28,7 +28,9 @@ pub fn default_capability_ruling(trust: Trust, capability: &Capability) -> Capab
         }
     };
     match capability {
-        Capability::Files(_, folder) if folder.root == FolderRoot::Data => CapabilityRuling::Allow,
+        Capability::Files(_, folder) if folder.root == RootFolderKind::Data => {
+            CapabilityRuling::Allow
+        }
         Capability::Files(FolderAccess::Read, _) | Capability::Session => allowed_to(Trust::User),
         Capability::Network(_) => allowed_to(Trust::Package),
         Capability::PrivateNetwork(_) => CapabilityRuling::Ask,

@@ -3,7 +3,8 @@
 //! All functions are pure. The output is a single printable line for any text of a manifest.
 
 use super::{
-    Capability, ExternalCall, Folder, FolderAccess, FolderRoot, GrantedCapabilities, HostPattern,
+    Capability, ExternalCall, FolderAccess, GrantableFolder, GrantedCapabilities, HostPattern,
+    RootFolderKind,
 };
 use crate::text::escape_and_truncate_line;
 
@@ -56,21 +57,21 @@ pub fn describe_capability(capability: &Capability) -> String {
 
 fn describe_network_host(host: &HostPattern) -> String {
     let name = host.text_with_scheme();
-    if host.matches_any_host() {
+    if host.matches_every_host() {
         format!("any host ({name})")
     } else {
         name
     }
 }
 
-fn describe_folder_access(access: FolderAccess, folder: &Folder) -> String {
+fn describe_folder_access(access: FolderAccess, folder: &GrantableFolder) -> String {
     let verb = match access {
         FolderAccess::Read => "read",
         FolderAccess::Write => "read and write",
     };
     match folder.root {
-        FolderRoot::Data => format!("{verb} files in its own folder"),
-        FolderRoot::Workspace => format!(
+        RootFolderKind::Data => format!("{verb} files in its own folder"),
+        RootFolderKind::Workspace => format!(
             "{verb} files in {}",
             clean_manifest_name(&folder.to_string())
         ),
@@ -101,7 +102,7 @@ pub fn describe_combined_risk(granted: &GrantedCapabilities, has_hooks: bool) ->
     let folders = granted.folders();
     let mut names: Vec<String> = folders
         .iter()
-        .filter(|(_, folder)| folder.root == FolderRoot::Workspace)
+        .filter(|(_, folder)| folder.root == RootFolderKind::Workspace)
         .map(|(_, folder)| clean_manifest_name(&folder.to_string()))
         .collect();
     names.dedup();

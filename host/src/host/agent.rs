@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::material::{OpenPromptResourceProvider, OpenPromptResourceProviders};
+use super::material::{SessionPromptResourceProvider, SessionPromptResourceProviders};
 use super::offers::SharedPluginCommandsAndLoops;
 use super::session::SessionBuilder;
-use super::source::ToolSourceSession;
+use super::source::ToolSourceSessionHandle;
 use super::{Error, HostSharedState, PluginReplacer};
-use crate::agent::{AgentSpec, LiveAgent, PluginSessionHandle, PluginStoreWriter};
+use crate::agent::{AgentSpec, LiveAgent, PluginKeyValueWriter, PluginSessionHandle};
 use crate::event::{Event, EventSender};
 use crate::plugin::load::{PluginSkipReason, SkippedPlugin};
 use crate::point::handle::AgentHandle;
@@ -27,7 +27,7 @@ pub(super) fn build_agent(
         LiveAgent,
         PluginReplacer,
         SharedPluginCommandsAndLoops,
-        OpenPromptResourceProviders,
+        SessionPromptResourceProviders,
     ),
     Error,
 > {
@@ -35,7 +35,7 @@ pub(super) fn build_agent(
     parts.store_grant_answers(session.id())?;
     let events = EventSender::default();
     for observer in builder.observers {
-        events.observe(observer);
+        events.add_observer(observer);
     }
     let keep = build_plugin_store_writer(&parts);
     let handle = PluginSessionHandle::new(session.clone(), events.clone(), keep.clone());
@@ -65,12 +65,12 @@ pub(super) fn build_agent(
     );
     if parts.config.subagents.enabled {
         let findings = parts.presets.preset_file_notices().iter();
-        opening.extend(findings.map(|text| Event::notice(Level::Warn, text)));
+        opening.extend(findings.map(|text| Event::create_host_notice(Level::Warn, text)));
     }
     let mut tools = parts.tools.clone();
     for tool in open.tools {
         if let Err(error) = tools.add(tool) {
-            opening.push(Event::notice(Level::Warn, error.to_string()));
+            opening.push(Event::create_host_notice(Level::Warn, error.to_string()));
         }
     }
     let ordering = parts.config.agent_loop.as_deref();
@@ -119,7 +119,7 @@ pub(super) fn build_agent(
     report_ended_background_commands(&agent);
     let (mut outer, mut materials) = (Vec::new(), Vec::new());
     for source in &parts.sources {
-        let to = ToolSourceSession::new(
+        let to = ToolSourceSessionHandle::new(
             source.name(),
             &plugin_handle,
             &agent.plugin_replacement_queue(),
@@ -127,16 +127,20 @@ pub(super) fn build_agent(
         );
         let opened = source.open(to.clone());
         let warnings = opened.warnings.into_iter();
-        opening.extend(warnings.map(|text| Event::notice(Level::Warn, text)));
+        opening.extend(warnings.map(|text| Event::create_host_notice(Level::Warn, text)));
         outer.extend(to.wrap_tools_with_secret_masking(opened.tools));
-        materials.extend(opened.material.map(|material| OpenPromptResourceProvider {
-            origin: source.name().to_owned(),
-            material,
-            handle: plugin_handle.clone(),
-        }));
+        materials.extend(
+            opened
+                .material
+                .map(|material| SessionPromptResourceProvider {
+                    origin: source.name().to_owned(),
+                    material,
+                    handle: plugin_handle.clone(),
+                }),
+        );
     }
     let refused = agent.add_external_tools(outer).into_iter();
-    opening.extend(refused.map(|text| Event::notice(Level::Warn, text)));
+    opening.extend(refused.map(|text| Event::create_host_notice(Level::Warn, text)));
     agent.queue_opening_events(opening);
     handle.set_agent(&agent, open.points);
     let replacements = agent.plugin_replacement_queue();
@@ -159,13 +163,13 @@ fn report_ended_background_commands(agent: &LiveAgent) {
             end.after.as_secs(),
             end.words
         );
-        events.emit(Event::notice(Level::Info, text));
+        events.emit(Event::create_host_notice(Level::Info, text));
         for line in &end.refused {
             let text = format!(
                 "{} left a file that could make git run a program: {line}",
                 command.id()
             );
-            events.emit(Event::notice(Level::Warn, text));
+            events.emit(Event::create_host_notice(Level::Warn, text));
         }
     };
     agent.spec().background.set_end_callback(Arc::new(tell));
@@ -203,7 +207,7 @@ fn omitted_skill_event(left: OmittedSkill) -> Event {
 
 /// Returns the callback that saves a value in the store of a plugin, and passes it to the callback
 /// of the embedder.
-fn build_plugin_store_writer(parts: &HostSharedState) -> PluginStoreWriter {
+fn build_plugin_store_writer(parts: &HostSharedState) -> PluginKeyValueWriter {
     let (stores, native) = (parts.plugins.plugin_key_value_stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {
         if let Some(keep) = &native {

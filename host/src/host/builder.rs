@@ -12,14 +12,14 @@ use super::error::check_workspace_outside_host_folders;
 use super::folders::HostPlugins;
 use super::native::{NativeFunctionHook, NativeHookBinding};
 use super::{Error, Host, HostSharedState, ToolSource};
-use crate::agent::{AgentConfig, PluginStoreWriter, SubagentPresets};
+use crate::agent::{AgentConfig, PluginKeyValueWriter, SubagentPresets};
 use crate::event::{EventObserver, Stamped};
-use crate::paths::Paths;
+use crate::paths::RindPaths;
 use crate::plugin::load::FoundPluginSet;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::point::registry::HookSpec;
-use crate::point::{Hook, Point};
+use crate::point::{ExtensionPoint, Hook};
 use crate::provider::Provider;
 use crate::script::HookScript;
 use crate::session::SessionStore;
@@ -28,7 +28,7 @@ use crate::text::escape_and_truncate_line;
 use crate::tool::SharedTool;
 use crate::tool::approval::{Approver, DenyAllApprover};
 use crate::tool::builtin::{self, CommandConfinementAndEnvironment};
-use crate::tool::policy::{Policy, ToolPolicy, ToolPolicyRunMode};
+use crate::tool::policy::{Policy, ToolPolicy, ToolPolicyOptions};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
 
@@ -40,7 +40,7 @@ const MAX_QUOTED_PLUGIN_NAME_BYTES: usize = 96;
 #[derive(Default)]
 pub struct HostBuilder {
     provider: Option<(Arc<dyn Provider>, String)>,
-    paths: Option<Paths>,
+    paths: Option<RindPaths>,
     home: Option<PathBuf>,
     workspace: Option<PathBuf>,
     store: Option<SessionStore>,
@@ -56,7 +56,7 @@ pub struct HostBuilder {
     approver: Option<Arc<dyn Approver>>,
     observers: Vec<EventObserver>,
     config: AgentConfig,
-    keep: Option<PluginStoreWriter>,
+    keep: Option<PluginKeyValueWriter>,
 }
 
 /// Selection of the built-in tools.
@@ -94,7 +94,7 @@ impl HostBuilder {
 
     /// Sets all folders at once, for a host whose folders are not all in one home folder.
     #[must_use]
-    pub fn paths(mut self, paths: Paths) -> Self {
+    pub fn paths(mut self, paths: RindPaths) -> Self {
         self.paths = Some(paths);
         self
     }
@@ -166,7 +166,7 @@ impl HostBuilder {
     /// priorities, within its deadline, and with a trace record. Its name is the one in `spec`,
     /// which no plugin may have.
     #[must_use]
-    pub fn hook<P: Point>(mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
+    pub fn hook<P: ExtensionPoint>(mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
         self.hooks.push(NativeHookBinding::new(spec, hook));
         self
     }
@@ -174,7 +174,7 @@ impl HostBuilder {
     /// Binds a function to the point `P`, with the defaults of [`HookSpec::for_native_hook`]. It
     /// must return quickly, because it cannot be stopped.
     #[must_use]
-    pub fn on<P: Point>(
+    pub fn on<P: ExtensionPoint>(
         self,
         name: &str,
         hook: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
@@ -250,8 +250,8 @@ impl HostBuilder {
             None => resolve_home_and_workspace_folders(self.home, self.workspace)?,
         };
         check_workspace_outside_host_folders(&paths)?;
-        let workspace = Workspace::open(&paths.workspace)
-            .and_then(|workspace| workspace.hide_folders(&paths.rind_folders()))
+        let workspace = Workspace::open_root_folder(&paths.workspace)
+            .and_then(|workspace| workspace.hide_folders(&paths.config_data_cache_folders()))
             .map_err(|source| Error::Folder {
                 path: paths.workspace.clone(),
                 source,
@@ -278,9 +278,9 @@ impl HostBuilder {
         for tool in built_in.into_iter().chain(self.tools) {
             tools.add(tool)?;
         }
-        let mode = ToolPolicyRunMode {
+        let mode = ToolPolicyOptions {
             has_terminal: self.approver.is_some(),
-            ..ToolPolicyRunMode::default()
+            ..ToolPolicyOptions::default()
         };
         let nobody = || Arc::new(DenyAllApprover("this host has no approver".to_owned()));
         Ok(Host(Arc::new(HostSharedState {
@@ -355,7 +355,7 @@ fn check_hook_scripts<'a>(
             name: name.to_owned(),
             why,
         };
-        script.check_constraints().map_err(refused)?;
+        script.check_field_values().map_err(refused)?;
         if !taken.insert(name) {
             let why = "a plugin or another hook has this name; choose another one".to_owned();
             return Err(refused(why));
@@ -369,7 +369,7 @@ fn check_hook_scripts<'a>(
 fn resolve_home_and_workspace_folders(
     home: Option<PathBuf>,
     workspace: Option<PathBuf>,
-) -> Result<(Paths, Option<TempDir>), Error> {
+) -> Result<(RindPaths, Option<TempDir>), Error> {
     let at = |path: PathBuf| move |source| Error::Folder { path, source };
     let temporary = match (&home, &workspace) {
         (Some(_), Some(_)) => None,
@@ -386,5 +386,5 @@ fn resolve_home_and_workspace_folders(
     };
     let home = folder(home, "home")?;
     let workspace = folder(workspace, "workspace")?;
-    Ok((Paths::from_single_root(&home, &workspace), temporary))
+    Ok((RindPaths::from_single_root(&home, &workspace), temporary))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::beneath::real_path;
 use crate::grant::answers::GrantAnswersError;
-use crate::paths::Paths;
+use crate::paths::RindPaths;
 use crate::tool::registry::ToolRegistrationError;
 use crate::{plugin, session};
 
@@ -107,13 +107,13 @@ impl Error {
 ///
 /// # Errors
 /// [`Error::Overlap`] names both folders.
-pub fn check_workspace_outside_host_folders(paths: &Paths) -> Result<(), Error> {
+pub fn check_workspace_outside_host_folders(paths: &RindPaths) -> Result<(), Error> {
     let workspace = real_path(&paths.workspace);
     // The managed folder, with the plugins of the installation, may contain the workspace: a
     // developer who builds Rind in a checkout and works there has the program itself in the
     // workspace.
     let mut own = paths
-        .rind_folders()
+        .config_data_cache_folders()
         .map(|path| real_path(&path))
         .into_iter();
     match own.find(|own| workspace.starts_with(own)) {

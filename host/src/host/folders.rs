@@ -7,7 +7,7 @@ use crate::config::{self, Config, PluginsConfig};
 use crate::egress::EgressOptions;
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
-use crate::paths::Paths;
+use crate::paths::RindPaths;
 use crate::plugin;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::PluginSearchPath;
@@ -106,7 +106,7 @@ impl HostPlugins {
     /// hooks run, unless this was checked before.
     pub(super) async fn load_plugins(
         self,
-        paths: &Paths,
+        paths: &RindPaths,
     ) -> Result<StartablePluginSet, plugin::Error> {
         match self.0 {
             HostPluginsOrigin::Checked(set) => Ok(set),

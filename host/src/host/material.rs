@@ -39,7 +39,7 @@ pub trait PromptResourceProvider: Send + Sync {
 
     /// Returns completions of a text that the person has begun to type: the value of an argument,
     /// or an address. Called when the person asks for completions.
-    fn complete_text<'a>(
+    fn suggest_completions<'a>(
         &'a self,
         begun: &'a InputCompletionRequest,
     ) -> BoxFuture<'a, Result<Vec<String>, String>>;
@@ -88,10 +88,10 @@ pub struct ListedResource {
 }
 
 /// Prompts and resources of all sources of an open session. Dropped with the session.
-pub(super) type OpenPromptResourceProviders = Arc<Vec<OpenPromptResourceProvider>>;
+pub(super) type SessionPromptResourceProviders = Arc<Vec<SessionPromptResourceProvider>>;
 
 /// Prompts and resources of one source.
-pub(super) struct OpenPromptResourceProvider {
+pub(super) struct SessionPromptResourceProvider {
     /// Name of the source.
     pub(super) origin: String,
     pub(super) material: Arc<dyn PromptResourceProvider>,
@@ -102,17 +102,17 @@ pub(super) struct OpenPromptResourceProvider {
 /// session open.
 #[derive(Clone, Default)]
 pub struct SessionPromptsAndResources {
-    all: Weak<Vec<OpenPromptResourceProvider>>,
+    all: Weak<Vec<SessionPromptResourceProvider>>,
 }
 
 impl_partial_debug!(
     SessionPromptsAndResources,
     self,
-    origins = self.source_names()
+    origins = self.tool_source_names()
 );
 
 impl SessionPromptsAndResources {
-    pub(super) fn new(all: &OpenPromptResourceProviders) -> Self {
+    pub(super) fn new(all: &SessionPromptResourceProviders) -> Self {
         Self {
             all: Arc::downgrade(all),
         }
@@ -120,7 +120,7 @@ impl SessionPromptsAndResources {
 
     /// Returns the names of the sources.
     #[must_use]
-    pub fn source_names(&self) -> Vec<String> {
+    pub fn tool_source_names(&self) -> Vec<String> {
         let all = self.all.upgrade().unwrap_or_default();
         all.iter().map(|own| own.origin.clone()).collect()
     }
@@ -135,8 +135,8 @@ impl SessionPromptsAndResources {
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<FetchedPromptOrResource, String> {
-        let (all, at) = self.find_provider_index(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_message)?;
+        let (all, at) = self.find_tool_source_index(origin)?;
+        let own = all.get(at).ok_or_else(unused_tool_source_message)?;
         let fetched = own.material.fetch_prompt(name, arguments).await?;
         Ok(own.mask_secrets(fetched, "prompt"))
     }
@@ -147,8 +147,8 @@ impl SessionPromptsAndResources {
     /// The session has ended, the source is unknown, or it fails. The error is the predicate of a
     /// sentence that begins with "it", the source.
     pub async fn list_resources(&self, origin: &str) -> Result<Vec<ListedResource>, String> {
-        let (all, at) = self.find_provider_index(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_message)?;
+        let (all, at) = self.find_tool_source_index(origin)?;
+        let own = all.get(at).ok_or_else(unused_tool_source_message)?;
         own.material.list_resources().await
     }
 
@@ -161,8 +161,8 @@ impl SessionPromptsAndResources {
         origin: &str,
         uri: &str,
     ) -> Result<FetchedPromptOrResource, String> {
-        let (all, at) = self.find_provider_index(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_message)?;
+        let (all, at) = self.find_tool_source_index(origin)?;
+        let own = all.get(at).ok_or_else(unused_tool_source_message)?;
         let fetched = own.material.read_resource(uri).await?;
         Ok(own.mask_secrets(fetched, "resource"))
     }
@@ -176,26 +176,26 @@ impl SessionPromptsAndResources {
         origin: &str,
         begun: &InputCompletionRequest,
     ) -> Result<Vec<String>, String> {
-        let (all, at) = self.find_provider_index(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_message)?;
-        own.material.complete_text(begun).await
+        let (all, at) = self.find_tool_source_index(origin)?;
+        let own = all.get(at).ok_or_else(unused_tool_source_message)?;
+        own.material.suggest_completions(begun).await
     }
 
-    fn find_provider_index(
+    fn find_tool_source_index(
         &self,
         origin: &str,
-    ) -> Result<(OpenPromptResourceProviders, usize), String> {
+    ) -> Result<(SessionPromptResourceProviders, usize), String> {
         let all = self.all.upgrade().ok_or("ended with the session")?;
         let at = all.iter().position(|own| own.origin == origin);
-        Ok((all, at.ok_or_else(missing_source_message)?))
+        Ok((all, at.ok_or_else(unused_tool_source_message)?))
     }
 }
 
-fn missing_source_message() -> String {
+fn unused_tool_source_message() -> String {
     "is not used in this session".to_owned()
 }
 
-impl OpenPromptResourceProvider {
+impl SessionPromptResourceProvider {
     /// Masks secrets in a text that was fetched from a tool source. If there are any, records an
     /// access.
     fn mask_secrets(
@@ -210,7 +210,7 @@ impl OpenPromptResourceProvider {
             return fetched;
         };
         let rules: Vec<&str> = masked.rules.iter().map(|rule| &**rule).collect();
-        self.handle.access(AccessRecord {
+        self.handle.record_access(AccessRecord {
             plugin: self.origin.as_str().into(),
             reached: Reached::Secret,
             target: what.to_owned(),

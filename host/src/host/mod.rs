@@ -26,10 +26,10 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
-use crate::agent::{AgentConfig, PluginStoreWriter, SubagentPresets};
+use crate::agent::{AgentConfig, PluginKeyValueWriter, SubagentPresets};
 use crate::event::EventObserver;
 use crate::grant::answers::{GrantAnswerStore, GrantAnswersError};
-use crate::paths::Paths;
+use crate::paths::RindPaths;
 use crate::plugin::load::SkippedPlugin;
 use crate::plugin::startable::StartablePluginSet;
 use crate::provider::Provider;
@@ -46,15 +46,14 @@ pub use crate::agent::{
     ClientToolCallSender,
 };
 pub use crate::agent::{
-    ExternalAgentRequest, ExternalAgentRequestSubject, HookChangeForExternalAgent,
-    VerdictForExternalAgent,
+    ExternalAgentRequest, ExternalAgentRequestContent, HookChangedValue, VerdictForExternalAgent,
 };
 pub use builder::HostBuilder;
 pub use command::PluginCommandError;
 pub use error::{Error, check_workspace_outside_host_folders};
 pub use folders::{HostPlugins, PluginFolders};
-pub use loops::{LoopRunError, LoopTurnRunner, RequestedLoopTurn, plugin_owning_loop_session};
-pub(crate) use loops::{LoopServiceOptions, PluginLoopService};
+pub use loops::{LoopRunError, LoopTurnRunner, PluginLoopTurnRequest, plugin_owning_loop_session};
+pub(crate) use loops::{LoopServiceOptions, PluginLoopHostService};
 pub use material::{
     FetchedPromptOrResource, InputCompletionRequest, ListedResource, PromptResourceProvider,
     SessionPromptsAndResources,
@@ -62,7 +61,7 @@ pub use material::{
 pub use replace::{PluginReplaceError, PluginReplacer};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillUnusableError;
-pub use source::{OpenedToolSource, ToolSource, ToolSourceSession};
+pub use source::{OpenedToolSource, ToolSource, ToolSourceSessionHandle};
 
 /// Runs agents. Cheap to clone, and any number of sessions may be open at once; they share the
 /// host's parts. Temporary folders that were created for the host are deleted when the last clone
@@ -74,7 +73,7 @@ pub struct Host(Arc<HostSharedState>);
 struct HostSharedState {
     provider: Arc<dyn Provider>,
     model: String,
-    paths: Paths,
+    paths: RindPaths,
     store: SessionStore,
     plugins: StartablePluginSet,
     tools: ToolRegistry,
@@ -91,7 +90,7 @@ struct HostSharedState {
     observers: Vec<EventObserver>,
     config: AgentConfig,
     /// Callback that saves the values which native hooks put into their stores.
-    keep: Option<PluginStoreWriter>,
+    keep: Option<PluginKeyValueWriter>,
     /// Whether a session has stored, or is storing, the answers that the operator gave while
     /// plugins were loaded.
     has_kept_answers: AtomicBool,

@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::point::registry::{HookRegistry, HookSpec};
-use crate::point::{Hook, Point};
+use crate::point::{ExtensionPoint, Hook};
 
 /// A hook in the code of the host program that is registered in every session of the host.
 pub(super) struct NativeHookBinding {
@@ -19,7 +19,7 @@ pub(super) struct NativeHookBinding {
 }
 
 impl NativeHookBinding {
-    pub(super) fn new<P: Point>(spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
+    pub(super) fn new<P: ExtensionPoint>(spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
         Self {
             name: spec.plugin.clone(),
             bind: Box::new(move |registry| registry.add::<P>(spec.clone(), hook.clone())),
@@ -41,7 +41,7 @@ impl<P, F> NativeFunctionHook<P, F> {
 
 impl<P, F> Hook<P> for NativeFunctionHook<P, F>
 where
-    P: Point,
+    P: ExtensionPoint,
     F: Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync,
 {
     fn call<'a>(

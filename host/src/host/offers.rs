@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::plugin::commands::PluginSlashCommand;
 use crate::plugin::loops::PluginLoop;
 use crate::plugin::open::PluginSessionUsageLimits;
@@ -33,16 +33,16 @@ impl SharedPluginCommandsAndLoops {
     }
 
     pub(super) fn commands(&self) -> Arc<[Arc<PluginSlashCommand>]> {
-        lock(&self.0).commands.clone()
+        lock_ignoring_poison(&self.0).commands.clone()
     }
 
     pub(super) fn plugin_loops(&self) -> Arc<[Arc<PluginLoop>]> {
-        lock(&self.0).loops.clone()
+        lock_ignoring_poison(&self.0).loops.clone()
     }
 
     /// Resets the counts of what the plugins have used in the session, such as HTTP requests.
     pub(super) fn reset_plugin_usage_limit_counts(&self) {
-        let limits = lock(&self.0).limits.clone();
+        let limits = lock_ignoring_poison(&self.0).limits.clone();
         limits.iter().for_each(|limits| limits.reset_usage());
     }
 
@@ -54,16 +54,17 @@ impl SharedPluginCommandsAndLoops {
         loops: Vec<PluginLoop>,
         limits: Vec<PluginSessionUsageLimits>,
     ) {
-        let mut own = lock(&self.0);
+        let mut own = lock_ignoring_poison(&self.0);
         own.commands =
-            filter_then_append(&own.commands, commands, |own| own.plugin_name() != plugin);
-        own.loops = filter_then_append(&own.loops, loops, |own| own.plugin_name() != plugin);
-        own.limits = filter_then_append(&own.limits, limits, |own| own.plugin_name() != plugin);
+            retain_and_append_items(&own.commands, commands, |own| own.plugin_name() != plugin);
+        own.loops = retain_and_append_items(&own.loops, loops, |own| own.plugin_name() != plugin);
+        own.limits =
+            retain_and_append_items(&own.limits, limits, |own| own.plugin_name() != plugin);
     }
 }
 
 /// Keeps the items of `all` that `is_kept` selects, and appends `new`.
-fn filter_then_append<T>(
+fn retain_and_append_items<T>(
     all: &[Arc<T>],
     new: Vec<T>,
     is_kept: impl Fn(&T) -> bool,

@@ -8,7 +8,7 @@ use super::offers::SharedPluginCommandsAndLoops;
 use crate::agent::{PluginReplacement, SharedPluginReplacementQueue};
 use crate::event::{Event, EventSender};
 use crate::grant::GrantedCapabilities;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::plugin::load::{FoundPluginSet, LoadedPlugin};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
@@ -93,7 +93,7 @@ impl PluginReplacer {
 
     /// Emits a notice of the host to the observers of the session.
     pub fn emit_notice(&self, level: Level, text: impl Into<String>) {
-        self.events.emit(Event::notice(level, text));
+        self.events.emit(Event::create_host_notice(level, text));
     }
 
     /// Replaces the running plugin of this name with the one in `set`, before the next step of a
@@ -129,7 +129,7 @@ impl PluginReplacer {
             );
             return Err(PluginReplaceError::NotLoaded { why });
         };
-        let mut granted = lock(&self.granted);
+        let mut granted = lock_ignoring_poison(&self.granted);
         let before = granted
             .get(plugin)
             .unwrap_or(running.granted_capabilities());

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::loops::SharedTurnLimitCounters;
-use super::material::{OpenPromptResourceProviders, SessionPromptsAndResources};
+use super::material::{SessionPromptResourceProviders, SessionPromptsAndResources};
 use super::offers::SharedPluginCommandsAndLoops;
 use super::{Error, Host, HostSharedState, PluginReplacer};
 use crate::agent::{self, AgentSteeringHandle, AnswerSchema, LiveAgent, TurnOutcome, TurnSpec};
@@ -173,7 +173,7 @@ pub struct Session {
     pub(super) agent: LiveAgent,
     pub(super) offers: SharedPluginCommandsAndLoops,
     /// Prompts and resources of the tool sources.
-    materials: OpenPromptResourceProviders,
+    materials: SessionPromptResourceProviders,
     /// Counters of the limits of one turn. All runs of the session's loops share them.
     pub(super) shared: SharedTurnLimitCounters,
     host: Host,
@@ -256,7 +256,7 @@ impl Session {
     /// Adds an observer, which is called with every event from now on in the agent's task and
     /// therefore must return soon.
     pub fn observe(&self, observer: impl Fn(&Stamped) + Send + Sync + 'static) {
-        self.agent.spec().events.observe(Arc::new(observer));
+        self.agent.spec().events.add_observer(Arc::new(observer));
     }
 
     /// Returns a handle that sends messages to the model while a turn runs.

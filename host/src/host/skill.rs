@@ -49,7 +49,7 @@ impl Session {
     /// # Errors
     /// The session cannot be written.
     pub async fn end_skills(&mut self) -> Result<Vec<String>, agent::Error> {
-        let ended = self.agent.end_skills().await?;
+        let ended = self.agent.deactivate_all_skills().await?;
         Ok(ended.iter().map(ToString::to_string).collect())
     }
 }

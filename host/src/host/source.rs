@@ -28,7 +28,7 @@ pub trait ToolSource: Send + Sync {
 
     /// Opens the source for one session. The tools are dropped when the session ends; dropping a
     /// tool must release its resources, such as a connection.
-    fn open(&self, session: ToolSourceSession) -> OpenedToolSource;
+    fn open(&self, session: ToolSourceSessionHandle) -> OpenedToolSource;
 }
 
 /// Tools, prompts and resources that a source provides to a session, as of the session's start.
@@ -44,18 +44,18 @@ pub struct OpenedToolSource {
 
 /// Session as a tool source sees it. Cheap to clone; a clone does not keep the session open.
 #[derive(Clone)]
-pub struct ToolSourceSession {
+pub struct ToolSourceSessionHandle {
     origin: Arc<str>,
     handle: Arc<dyn AgentHandle>,
-    /// Weak reference: the queue holds tools that hold this `ToolSourceSession`, so a strong one
-    /// would be a cycle that is never freed.
+    /// Weak reference: the queue holds tools that hold this `ToolSourceSessionHandle`, so a strong
+    /// one would be a cycle that is never freed.
     replacements: WeakPluginReplacementQueue,
     events: EventSender,
     /// Whether the source's progress line is on the screen.
     has_progress: Arc<AtomicBool>,
 }
 
-impl ToolSourceSession {
+impl ToolSourceSessionHandle {
     pub(super) fn new(
         origin: &str,
         handle: &Arc<dyn AgentHandle>,
@@ -73,8 +73,10 @@ impl ToolSourceSession {
 
     /// Shows a notice to the user.
     pub fn show_notice(&self, text: impl Into<String>) {
-        self.events
-            .emit(Event::notice(Level::Warn, mask_secrets(&text.into())));
+        self.events.emit(Event::create_host_notice(
+            Level::Warn,
+            mask_secrets(&text.into()),
+        ));
     }
 
     /// Returns the handle through which the source sends requests to the session and records them.
@@ -94,7 +96,7 @@ impl ToolSourceSession {
             hooks: HookRegistry::default(),
             tools: self.wrap_tools_with_secret_masking(tools),
             agent_loop: None,
-            event: Event::notice(Level::Warn, mask_secrets(&reason.into())),
+            event: Event::create_host_notice(Level::Warn, mask_secrets(&reason.into())),
         });
     }
 
@@ -124,7 +126,7 @@ fn mask_secrets(text: &str) -> String {
     SecretScanner::shared().to_masked_text(text).into_owned()
 }
 
-impl_partial_debug!(ToolSourceSession, self, origin = self.origin);
+impl_partial_debug!(ToolSourceSessionHandle, self, origin = self.origin);
 
 /// Maximum length of the part of a progress text that is searched for secrets, in bytes.
 const MAX_PROGRESS_SECRET_SCAN_BYTES: usize = 8 << 10;

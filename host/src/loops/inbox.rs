@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::lock::lock;
-use crate::point::loop_handle::{LoopMessage, MAX_LOOP_MESSAGE_BYTES, MAX_QUEUED_LOOP_MESSAGES};
+use crate::lock::lock_ignoring_poison;
+use crate::point::loop_handle::{
+    IncomingLoopMessage, MAX_LOOP_MESSAGE_BYTES, MAX_QUEUED_LOOP_MESSAGES,
+};
 
 /// Reason why the inbox of a loop did not accept a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +42,7 @@ pub enum LoopInboxError {
 /// Inboxes of the loops of a host. Cheap to clone. A message is kept in memory until the loop reads
 /// it, and is lost when the host ends.
 #[derive(Clone, Debug, Default)]
-pub struct LoopInboxes(Arc<Mutex<BTreeMap<String, Option<Sender<LoopMessage>>>>>);
+pub struct LoopInboxes(Arc<Mutex<BTreeMap<String, Option<Sender<IncomingLoopMessage>>>>>);
 
 impl LoopInboxes {
     /// Creates the inboxes for the loops of these plugins. An inbox accepts no messages until its
@@ -50,8 +52,8 @@ impl LoopInboxes {
         Self(Arc::new(Mutex::new(closed.collect())))
     }
 
-    pub(super) fn open_inbox(&self, plugin: &str, inbox: Sender<LoopMessage>) {
-        lock(&self.0).insert(plugin.to_owned(), Some(inbox));
+    pub(super) fn open_inbox(&self, plugin: &str, inbox: Sender<IncomingLoopMessage>) {
+        lock_ignoring_poison(&self.0).insert(plugin.to_owned(), Some(inbox));
     }
 
     /// Sends a message to the loop of a plugin, without waiting for the loop. `sender` names the
@@ -70,11 +72,11 @@ impl LoopInboxes {
             return Err(LoopInboxError::TooLong { bytes: text.len() });
         }
         let named = || plugin.to_owned();
-        let inbox = lock(&self.0).get(plugin).cloned().flatten();
+        let inbox = lock_ignoring_poison(&self.0).get(plugin).cloned().flatten();
         let Some(inbox) = inbox else {
             return Err(LoopInboxError::Unknown { plugin: named() });
         };
-        let message = LoopMessage {
+        let message = IncomingLoopMessage {
             sender: sender.into(),
             text,
         };

@@ -5,7 +5,7 @@
 //! ([`Session::run_loop`]).
 //!
 //! The module must not depend on the receivers of the events, and must never ask a user. A loop
-//! that fails must not affect the others. Start from [`HostLoops`].
+//! that fails must not affect the others. Start from [`PluginLoopsRunner`].
 
 mod inbox;
 mod pauses;
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Stamped;
-use crate::host::{self, Host, LoopServiceOptions, LoopTurnRunner, PluginLoopService, Session};
+use crate::host::{self, Host, LoopServiceOptions, LoopTurnRunner, PluginLoopHostService, Session};
 use crate::message::ToolSpec;
 use crate::point::failure::panic_text;
 
@@ -83,33 +83,33 @@ pub enum LoopEndReason {
     Broken(String),
 }
 
-/// Loops of a host, ready to run. If the future of [`run`](Self::run) is dropped, the loops stop
-/// immediately.
-#[must_use = "`run` runs the loops"]
-pub struct HostLoops {
-    loops: Vec<LoopWithSession>,
+/// Loops of a host, ready to run. If the future of [`run_all_loops`](Self::run_all_loops) is
+/// dropped, the loops stop immediately.
+#[must_use = "`run_all_loops` runs the loops"]
+pub struct PluginLoopsRunner {
+    loops: Vec<PluginLoopWithSession>,
     max_session_bytes: u64,
     inboxes: LoopInboxes,
     runner: Option<Arc<dyn LoopTurnRunner>>,
 }
 
 /// A loop and its session.
-struct LoopWithSession {
+struct PluginLoopWithSession {
     plugin: String,
     session: Session,
     watcher: Option<Sender<Stamped>>,
 }
 
-impl HostLoops {
+impl PluginLoopsRunner {
     /// Opens a session for each loop of the host. These sessions are marked as created by the
     /// program, so the session id `last` does not resolve to them.
     ///
     /// # Errors
     /// No plugin has a loop, or a session cannot be opened.
-    pub fn open(host: &Host) -> Result<Self, Error> {
+    pub fn open_sessions(host: &Host) -> Result<Self, Error> {
         let open = |plugin: &str| {
             let session = host.session().aside(format!("the loop of {plugin}"));
-            Ok::<_, host::Error>(LoopWithSession {
+            Ok::<_, host::Error>(PluginLoopWithSession {
                 plugin: plugin.to_owned(),
                 session: session.create()?,
                 watcher: None,
@@ -159,7 +159,7 @@ impl HostLoops {
     }
 
     /// Returns the plugin and the session id of each loop.
-    pub fn plugin_session_ids(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
+    pub fn plugins_with_session_ids(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
         let loops = self.loops.iter();
         loops.map(|own| (own.plugin.as_str(), own.session.id()))
     }
@@ -174,7 +174,7 @@ impl HostLoops {
     /// Runs the loops until all are done or `cancel` is cancelled, then closes their sessions. A
     /// loop that fails runs again after a growing pause and does not affect the others. Returns the
     /// end of each loop, in the order of their ends.
-    pub async fn run(self, cancel: &CancellationToken) -> Vec<EndedLoop> {
+    pub async fn run_all_loops(self, cancel: &CancellationToken) -> Vec<EndedLoop> {
         let mut tasks = JoinSet::new();
         for own in self.loops {
             let cancel = cancel.clone();
@@ -185,12 +185,14 @@ impl HostLoops {
                 shutdown: cancel.clone(),
             };
             let max_session_bytes = self.max_session_bytes;
-            // A plugin without a loop has no `PluginLoopService`; its first run reports the error.
-            let desk =
-                PluginLoopService::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
+            // A plugin without a loop has no `PluginLoopHostService`; its first run reports the
+            // error.
+            let desk = PluginLoopHostService::new(&own.session, &own.plugin, parts).map(
+                |(desk, inbox)| {
                     self.inboxes.open_inbox(&own.plugin, inbox);
                     desk
-                });
+                },
+            );
             tasks.spawn(async move {
                 let (plugin, session) = (own.plugin.clone(), own.session.id().clone());
                 let ran = AssertUnwindSafe(run::run_loop_until_end(
@@ -219,13 +221,13 @@ impl HostLoops {
     }
 }
 
-impl fmt::Debug for HostLoops {
+impl fmt::Debug for PluginLoopsRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugins: Vec<&str> = self
-            .plugin_session_ids()
+            .plugins_with_session_ids()
             .map(|(plugin, _)| plugin)
             .collect();
-        f.debug_struct("HostLoops")
+        f.debug_struct("PluginLoopsRunner")
             .field("plugins", &plugins)
             .finish()
     }

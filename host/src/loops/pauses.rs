@@ -29,7 +29,7 @@ impl Default for LoopRunBackoff {
 impl LoopRunBackoff {
     /// Returns the pause after a successful run that requested a pause of `after`: at least
     /// [`MIN_PAUSE_BETWEEN_RUNS`]. Resets the backoff.
-    pub(super) fn pause_after_success(&mut self, after: Duration) -> Duration {
+    pub(super) fn next_success_pause(&mut self, after: Duration) -> Duration {
         *self = Self::default();
         after.max(MIN_PAUSE_BETWEEN_RUNS)
     }
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
         assert_eq!(pauses.consecutive_failures(), 12);
         let minute = Duration::from_secs(60);
-        assert_eq!(pauses.pause_after_success(minute), minute);
+        assert_eq!(pauses.next_success_pause(minute), minute);
         assert_eq!(
             (pauses.consecutive_failures(), seconds(&mut pauses)),
             (0, 1)
@@ -69,10 +69,10 @@ mod tests {
     fn a_loop_that_asks_for_no_pause_gets_the_shortest_and_one_that_asks_for_ages_gets_those() {
         let mut pauses = LoopRunBackoff::default();
         assert_eq!(
-            pauses.pause_after_success(Duration::ZERO),
+            pauses.next_success_pause(Duration::ZERO),
             MIN_PAUSE_BETWEEN_RUNS
         );
         let ages = Duration::from_millis(u64::MAX);
-        assert_eq!(pauses.pause_after_success(ages), ages);
+        assert_eq!(pauses.next_success_pause(ages), ages);
     }
 }

@@ -10,17 +10,17 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::pauses::LoopRunBackoff;
-use super::{LoopEndReason, LoopWithSession, SESSION_LIMITS_RESET_PERIOD};
+use super::{LoopEndReason, PluginLoopWithSession, SESSION_LIMITS_RESET_PERIOD};
 use crate::event::Event;
 use crate::event::pump::SessionEventForwarder;
-use crate::host::{LoopRunError, PluginLoopService, Session};
+use crate::host::{LoopRunError, PluginLoopHostService, Session};
 use crate::plugin::loops::LoopRunResult;
 use crate::point::outcome::Level;
 
 /// Runs a plugin's loop again and again until the loop ends, and then closes the loop's session.
 pub(super) async fn run_loop_until_end(
-    own: LoopWithSession,
-    desk: Option<Arc<PluginLoopService>>,
+    own: PluginLoopWithSession,
+    desk: Option<Arc<PluginLoopHostService>>,
     max_session_bytes: u64,
     cancel: &CancellationToken,
 ) -> LoopEndReason {
@@ -44,7 +44,7 @@ pub(super) async fn run_loop_until_end(
             "the loop of plugin `{}` is not run again: {why}",
             own.plugin
         );
-        session.emit_loop_event(Event::notice(Level::Error, text));
+        session.emit_loop_event(Event::create_host_notice(Level::Error, text));
     }
     let closed = pump.forward_events_during(session.close()).await;
     pump.flush_events(cancel).await;
@@ -70,7 +70,7 @@ impl LoopRepeatState<'_> {
     async fn run_loop_repeatedly(
         &mut self,
         session: &mut Session,
-        desk: &Arc<PluginLoopService>,
+        desk: &Arc<PluginLoopHostService>,
         pump: &mut SessionEventForwarder,
         cancel: &CancellationToken,
     ) -> LoopEndReason {
@@ -78,7 +78,7 @@ impl LoopRepeatState<'_> {
             if cancel.is_cancelled() {
                 return LoopEndReason::Interrupted;
             }
-            let bytes = session.file_bytes();
+            let bytes = session.session_file_size();
             if bytes > self.max_session_bytes {
                 return LoopEndReason::Failed(format!(
                     "its session has {bytes} bytes, more than the maximum of {}; restart `rind serve` to begin a new session",
@@ -86,11 +86,11 @@ impl LoopRepeatState<'_> {
                 ));
             }
             if self.renewed.elapsed() >= SESSION_LIMITS_RESET_PERIOD {
-                session.reset_limits();
+                session.reset_plugin_usage_counts();
                 self.renewed = Instant::now();
             }
             let ran = pump
-                .forward_events_during(session.run_loop_with_service(self.plugin, desk, cancel))
+                .forward_events_during(session.run_loop_with_messages(self.plugin, desk, cancel))
                 .await;
             let (delay, reason) = match ran {
                 Ok(LoopRunResult::Done) => return LoopEndReason::Done,
@@ -98,7 +98,7 @@ impl LoopRepeatState<'_> {
                     return LoopEndReason::Interrupted;
                 }
                 Ok(LoopRunResult::Again { after, reason }) => {
-                    (self.pauses.pause_after_success(after), reason)
+                    (self.pauses.next_success_pause(after), reason)
                 }
                 // Only the error `Interrupted` ends the loop without a report; any other failure is
                 // reported, even if the loop was cancelled meanwhile.

@@ -178,23 +178,27 @@ pub struct ImageFormatAndSize {
 pub fn detect_image(bytes: &[u8]) -> Option<ImageFormatAndSize> {
     let found = |media_type, pixels| Some(ImageFormatAndSize { media_type, pixels });
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        let side = |at| Some(u32::from_be_bytes(byte_array_at(bytes, at)?));
+        let side = |at| Some(u32::from_be_bytes(byte_array_at_offset(bytes, at)?));
         return found("image/png", side(16).zip(side(20)));
     }
     if bytes.starts_with(b"\xff\xd8\xff") {
         return found("image/jpeg", read_jpeg_dimensions(bytes));
     }
     if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        let side = |at| Some(u32::from(u16::from_le_bytes(byte_array_at(bytes, at)?)));
+        let side = |at| {
+            Some(u32::from(u16::from_le_bytes(byte_array_at_offset(
+                bytes, at,
+            )?)))
+        };
         return found("image/gif", side(6).zip(side(8)));
     }
-    if bytes.starts_with(b"RIFF") && byte_array_at(bytes, 8) == Some(*b"WEBP") {
-        return found("image/webp", read_webp_size(bytes));
+    if bytes.starts_with(b"RIFF") && byte_array_at_offset(bytes, 8) == Some(*b"WEBP") {
+        return found("image/webp", read_webp_dimensions(bytes));
     }
     None
 }
 
-fn byte_array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+fn byte_array_at_offset<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
@@ -202,7 +206,7 @@ fn byte_array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 fn read_jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
-        let [mark, kind] = byte_array_at(bytes, at)?;
+        let [mark, kind] = byte_array_at_offset(bytes, at)?;
         if mark != 0xff {
             return None;
         }
@@ -213,34 +217,34 @@ fn read_jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
             // Scan data begins or the file ends: the frame header is missing.
             0xd9 | 0xda => return None,
             0xc0..=0xcf if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
-                let height = u32::from(u16::from_be_bytes(byte_array_at(bytes, at + 5)?));
-                let width = u32::from(u16::from_be_bytes(byte_array_at(bytes, at + 7)?));
+                let height = u32::from(u16::from_be_bytes(byte_array_at_offset(bytes, at + 5)?));
+                let width = u32::from(u16::from_be_bytes(byte_array_at_offset(bytes, at + 7)?));
                 return Some((width, height));
             }
-            _ => at += 2 + usize::from(u16::from_be_bytes(byte_array_at(bytes, at + 2)?)),
+            _ => at += 2 + usize::from(u16::from_be_bytes(byte_array_at_offset(bytes, at + 2)?)),
         }
     }
 }
 
 /// Reads the size of a WebP image from its first chunk, which is one of three kinds.
-fn read_webp_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    let chunk: [u8; 4] = byte_array_at(bytes, 12)?;
+fn read_webp_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    let chunk: [u8; 4] = byte_array_at_offset(bytes, 12)?;
     match &chunk {
         b"VP8 " => {
             let side = |at| {
                 Some(u32::from(
-                    u16::from_le_bytes(byte_array_at(bytes, at)?) & 0x3fff,
+                    u16::from_le_bytes(byte_array_at_offset(bytes, at)?) & 0x3fff,
                 ))
             };
             side(26).zip(side(28))
         }
         b"VP8L" => {
-            let bits = u32::from_le_bytes(byte_array_at(bytes, 21)?);
+            let bits = u32::from_le_bytes(byte_array_at_offset(bytes, 21)?);
             Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
         }
         b"VP8X" => {
             let side = |at| {
-                let [a, b, c] = byte_array_at(bytes, at)?;
+                let [a, b, c] = byte_array_at_offset(bytes, at)?;
                 Some(u32::from_le_bytes([a, b, c, 0]) + 1)
             };
             side(24).zip(side(27))

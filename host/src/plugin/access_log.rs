@@ -47,7 +47,7 @@ impl FailedFileAccessRecorder {
             ),
             Err(_) => return,
         };
-        self.backing.handle.access(AccessRecord {
+        self.backing.handle.record_access(AccessRecord {
             plugin: self.backing.plugin.clone(),
             reached: Reached::Files,
             target,

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::convert;
 use super::instance::ReusableInstanceSlot;
-use super::sanitize::CallSanitizer;
+use super::sanitize::GuestTextSanitizer;
 use crate::point::agent_loop::{AgentLoop, TurnOperationRequestSender};
 use crate::point::caller::Caller;
 use crate::point::deadline::run_call_with_deadline;
@@ -61,7 +61,7 @@ async fn call_guest_agent_loop(
     instance.store.data_mut().call.turn = Some(turn);
     let result = run.call_async(&mut instance.store, ()).await;
     let (answer,) = busy.finish_guest_call(result)?;
-    let sanitizer = CallSanitizer::new(
+    let sanitizer = GuestTextSanitizer::new(
         slot.shared_plugin_state(),
         caller,
         AGENT_LOOP_INTERFACE_NAME,

@@ -4,22 +4,22 @@
 //! is refused, never stubbed. The table of imports contains the requirement of each import.
 
 use super::contract;
-use super::exports::NON_POINT_EXPORT_FUNCTIONS;
+use super::exports::NON_HOOK_EXPORT_FUNCTIONS;
 use super::imports::FILES_ACCESS_DESCRIPTION;
 pub use super::imports::{
-    IMPORTABLE_INTERFACES, ImportRow, ImportedInterfaceLimit, InterfaceImportRequirement,
+    IMPORTABLE_INTERFACES, ImportableInterface, InterfaceImportRequirement, InterfaceUsageLimit,
 };
 use super::manifest::Manifest;
 use super::{Error, foreign};
 use crate::grant::decide::{GrantDecision, GrantStatus};
 use crate::grant::{Capability, GrantedCapabilities, SideEffect};
 use crate::point::catalog;
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 
 /// Returns the row of an interface in the table of imports. Every import that passes
 /// [`check_import_declared`] has a row.
 #[must_use]
-pub fn find_import_table_row(interface: &str) -> Option<&'static ImportRow> {
+pub fn find_importable_interface(interface: &str) -> Option<&'static ImportableInterface> {
     let own = contract::split_interface_name(interface).map(|(name, _)| name);
     IMPORTABLE_INTERFACES.iter().find(|row| match own {
         Some(name) => row.name == name,
@@ -29,8 +29,8 @@ pub fn find_import_table_row(interface: &str) -> Option<&'static ImportRow> {
 
 /// Returns a short description of the access that an import gives to a plugin.
 #[must_use]
-pub fn describe_import_access(interface: &str, has_folders: bool) -> &'static str {
-    match find_import_table_row(interface).map(|row| row.gives) {
+pub fn describe_access_through_import(interface: &str, has_folders: bool) -> &'static str {
+    match find_importable_interface(interface).map(|row| row.gives) {
         Some(FILES_ACCESS_DESCRIPTION) if !has_folders => "no folder at all",
         Some(gives) => gives,
         None => "unknown to this version of Rind",
@@ -50,7 +50,7 @@ pub fn check_import_declared(manifest: &Manifest, interface: &str) -> Result<(),
         return refused_interface_error(interface, why);
     }
     let own = contract::split_interface_name(interface);
-    let Some(row) = find_import_table_row(interface) else {
+    let Some(row) = find_importable_interface(interface) else {
         let why = match own {
             Some(_) => "which is not an interface of the contract",
             None if interface.starts_with("wasi:http/") => {
@@ -60,7 +60,7 @@ pub fn check_import_declared(manifest: &Manifest, interface: &str) -> Result<(),
         };
         return refused_interface_error(interface, why.to_owned());
     };
-    match row.needs.describe_missing_entry(manifest) {
+    match row.needs.describe_missing_manifest_entry(manifest) {
         Some(why) => refused_interface_error(interface, why),
         None => Ok(()),
     }
@@ -70,7 +70,7 @@ pub fn check_import_declared(manifest: &Manifest, interface: &str) -> Result<(),
 /// that the manifest's side effects cover the import. An import without a matching grant is not
 /// linked, and linking would fail; this check fails first, with an error that names the import.
 pub fn check_import_granted(granted: &GrantedCapabilities, interface: &str) -> Result<(), Error> {
-    match find_import_table_row(interface).and_then(|row| row.needs.refusal_reason(granted)) {
+    match find_importable_interface(interface).and_then(|row| row.needs.refusal_reason(granted)) {
         Some(why) => refused_interface_error(interface, format!("but {why}")),
         None => Ok(()),
     }
@@ -79,12 +79,12 @@ pub fn check_import_granted(granted: &GrantedCapabilities, interface: &str) -> R
 /// Checks one import against a decision about the plugin's permissions. The caller has already
 /// checked that the requested permissions cover the import. If the policy denies the permission,
 /// the error names the policy line, because changing the manifest would not help.
-pub fn check_import_against_decision(
+pub fn check_import_against_grant_decision(
     decision: &GrantDecision,
     interface: &str,
 ) -> Result<(), Error> {
     check_import_granted(&decision.granted_capabilities(), interface).or_else(|error| {
-        let needs = find_import_table_row(interface)
+        let needs = find_importable_interface(interface)
             .map_or(InterfaceImportRequirement::Nothing, |row| row.needs);
         match describe_denied_capabilities(decision, |capability| needs.is_satisfied_by(capability))
         {
@@ -98,8 +98,11 @@ pub fn check_import_against_decision(
 }
 
 /// Checks that the decision about a plugin's permissions lets its component have this export; see
-/// [`check_import_against_decision`].
-pub fn check_export_against_decision(decision: &GrantDecision, export: &str) -> Result<(), Error> {
+/// [`check_import_against_grant_decision`].
+pub fn check_export_against_grant_decision(
+    decision: &GrantDecision,
+    export: &str,
+) -> Result<(), Error> {
     check_export_granted(&decision.granted_capabilities(), export).map_err(|error| {
         match describe_denied_capabilities(decision, |capability| {
             *capability == Capability::Session
@@ -144,8 +147,11 @@ fn check_export_granted(granted: &GrantedCapabilities, export: &str) -> Result<(
 }
 
 /// Whether hooks of a point can change the conversation.
-fn can_change_conversation(row: &catalog::PointRow) -> bool {
-    matches!(row.kind, PointKind::Mutate | PointKind::Collect)
+fn can_change_conversation(row: &catalog::BuiltinExtensionPoint) -> bool {
+    matches!(
+        row.kind,
+        ExtensionPointKind::Mutate | ExtensionPointKind::Collect
+    )
 }
 
 /// Whether hooks of the point `export` see parts of the conversation. Hooks that only observe need
@@ -158,7 +164,7 @@ pub fn can_see_conversation(export: &str) -> bool {
 /// Kind of an exported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportedInterfaceKind {
-    Hook(&'static catalog::PointRow),
+    Hook(&'static catalog::BuiltinExtensionPoint),
     /// Interface that is not a point: `tools`, `implement`, `loop`, `agent-loop` or `commands`.
     Other(&'static str),
     /// Interface of another package, which is ignored.
@@ -181,13 +187,13 @@ pub fn check_export_declared(
     let Some((name, version)) = contract::split_interface_name(interface) else {
         return Ok(ExportedInterfaceKind::Foreign);
     };
-    if let Some((other, _)) = NON_POINT_EXPORT_FUNCTIONS
+    if let Some((other, _)) = NON_HOOK_EXPORT_FUNCTIONS
         .iter()
         .find(|(other, _)| *other == name)
     {
         return Ok(ExportedInterfaceKind::Other(other));
     }
-    let point = contract::find_point_binding(name, version).map_or(name, |(point, _)| point);
+    let point = contract::find_hook_binder(name, version).map_or(name, |(point, _)| point);
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
         return refuse("which is not an interface of the contract".to_owned());
     };
@@ -249,21 +255,21 @@ mod tests {
                 check_import_declared(&manifest, &import).is_ok(),
                 "{import}"
             );
-            let gives = describe_import_access(&import, true);
+            let gives = describe_access_through_import(&import, true);
             assert!(!gives.contains("unknown"), "{import}: {gives}");
         }
         assert_eq!(
-            describe_import_access("rind:plugin/tools-host@0.1.0", true),
+            describe_access_through_import("rind:plugin/tools-host@0.1.0", true),
             "calling the tools that it was granted"
         );
         assert_eq!(
-            describe_import_access("wasi:filesystem/types@0.2.6", false),
+            describe_access_through_import("wasi:filesystem/types@0.2.6", false),
             "no folder at all"
         );
         // A refused import is described as unknown, so that no access is claimed for it.
         for import in ["wasi:tls/client@0.2.0", "rind:plugin/elsewhere@0.1.0"] {
             assert!(check_import_declared(&manifest, import).is_err());
-            assert!(describe_import_access(import, true).contains("unknown"));
+            assert!(describe_access_through_import(import, true).contains("unknown"));
         }
     }
 }

@@ -17,7 +17,7 @@ mod generated {
             "rind:plugin/caller":
         },
         exports: { default: async },
-        trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },
+        trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HostFunctionError },
         with: {
             "rind:plugin/types": crate::point::contract::types,
             "rind:plugin/payloads": crate::point::contract::payloads,

@@ -20,7 +20,7 @@ use wasmtime::component::Component;
 
 use super::code_digest::component_code_digest;
 use super::compile::{COMPILE_FOLDER_PREFIX, Compiler};
-use super::function_store::MAX_FUNCTION_STORE_BYTES;
+use super::function_store::MAX_COMPILED_FUNCTION_STORE_BYTES;
 use super::{Error, files, foreign};
 use crate::disk::{TemporaryFolder, create_private_folder, replace_private_file};
 use crate::grant::held::InMemoryFolder;
@@ -37,7 +37,7 @@ const UNUSED_ENTRY_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Extension of the marker file next to the cache directory. The file's modification time is the
 /// time when unused entries were last removed.
-const LAST_SWEEP_FILE_EXTENSION: &str = "swept";
+const SWEEP_TIME_MARKER_FILE_EXTENSION: &str = "swept";
 
 /// Suffix of the names of entries.
 const CACHE_ENTRY_FILE_SUFFIX: &str = ".cwasm";
@@ -89,7 +89,7 @@ impl ComponentBytes {
     }
 
     /// Returns the error for a component that needs a host other than Rind.
-    pub fn foreign_component_error(&self, message: String) -> Error {
+    pub fn incompatible_host_error(&self, message: String) -> Error {
         Error::Foreign {
             path: self.path.clone(),
             message,
@@ -115,13 +115,13 @@ impl CompileCache {
         for folder in [Some(folder), key_file.parent()].into_iter().flatten() {
             create_private_folder(folder).map_err(Error::io("make private", folder))?;
         }
-        let key = match read_cache_key(key_file)? {
+        let key = match read_mac_key_file(key_file)? {
             Some(key) => key,
             None => {
-                create_cache_key_file(key_file)?;
+                create_mac_key_file(key_file)?;
                 // Two processes may create the key at the same time: only one key is stored, and
                 // both processes use it.
-                read_cache_key(key_file)?.unwrap_or_default()
+                read_mac_key_file(key_file)?.unwrap_or_default()
             }
         };
         let cache = Self {
@@ -129,7 +129,7 @@ impl CompileCache {
             key,
             _temporary: None,
         };
-        if read_file_age(&folder.with_extension(LAST_SWEEP_FILE_EXTENSION))
+        if read_file_age(&folder.with_extension(SWEEP_TIME_MARKER_FILE_EXTENSION))
             .is_none_or(|age| age > UNUSED_ENTRY_SWEEP_INTERVAL)
         {
             cache.remove_old_cache_entries();
@@ -169,7 +169,10 @@ impl CompileCache {
     /// host process died. Errors are ignored, because the next call tries again; files that the
     /// cache did not create are not touched.
     fn remove_old_cache_entries(&self) {
-        let _ = fs::write(self.folder.with_extension(LAST_SWEEP_FILE_EXTENSION), "");
+        let _ = fs::write(
+            self.folder.with_extension(SWEEP_TIME_MARKER_FILE_EXTENSION),
+            "",
+        );
         for found in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Some(name) = found.file_name().to_str().map(str::to_owned) else {
                 continue;
@@ -245,7 +248,7 @@ impl CompileCache {
         // Store the functions only now, because the engine has accepted the native code of the same
         // compilation.
         if let (Some(entry), Some(bytes)) = (functions, new_functions)
-            && bytes.len() <= MAX_FUNCTION_STORE_BYTES
+            && bytes.len() <= MAX_COMPILED_FUNCTION_STORE_BYTES
         {
             self.write_cache_entry(&entry, &bytes);
         }
@@ -353,7 +356,7 @@ fn deserialize_native_code(engine: &Engine, code: &[u8]) -> wasmtime::Result<Com
 }
 
 /// Reads the key; `None` if the file is missing or has the wrong length.
-fn read_cache_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
+fn read_mac_key_file(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(<[u8; 32]>::try_from(bytes).ok()),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -362,7 +365,7 @@ fn read_cache_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
 }
 
 /// Creates the key file, unless another process has just created it.
-fn create_cache_key_file(path: &Path) -> Result<(), Error> {
+fn create_mac_key_file(path: &Path) -> Result<(), Error> {
     let random = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()].map(uuid::Uuid::into_bytes);
     let key = *blake3::hash(&random.concat()).as_bytes();
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -421,9 +424,12 @@ mod tests {
                 .unwrap();
         let code = engine.precompile_component(EMPTY).unwrap();
         for (code, is_found) in [(b"another".to_vec(), false), (code, true)] {
-            let packed =
-                rind_embed::compress_with_base(&[], &code, rind_embed::FAST_COMPRESSION_LEVEL)
-                    .unwrap();
+            let packed = rind_embed::compress_with_dictionary(
+                &[],
+                &code,
+                rind_embed::FAST_COMPRESSION_LEVEL,
+            )
+            .unwrap();
             let packed = [(&*component.digest.clone().leak(), &*packed.leak())];
             #[expect(unsafe_code, reason = "the engine refuses what it did not compile")]
             // SAFETY: the code is that of the component, or none at all.

@@ -7,7 +7,7 @@
 use wasmparser::BinaryReader;
 
 /// Length of the header of a component.
-const COMPONENT_HEADER_BYTES: usize = 8;
+const COMPONENT_HEADER_SIZE_IN_BYTES: usize = 8;
 
 /// Id of custom sections in a WebAssembly component.
 const CUSTOM_SECTION_ID: u8 = 0;
@@ -18,7 +18,7 @@ const HOST_CUSTOM_SECTION_PREFIX: &str = "rind:";
 /// Returns the digest of a component without the custom sections of this host at its outermost
 /// level; `None` if its sections cannot be read.
 pub(super) fn component_code_digest(component: &[u8]) -> Option<String> {
-    let (header, sections) = component.split_at_checked(COMPONENT_HEADER_BYTES)?;
+    let (header, sections) = component.split_at_checked(COMPONENT_HEADER_SIZE_IN_BYTES)?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(header);
     let mut reader = BinaryReader::new(sections, 0);

@@ -15,7 +15,7 @@ use super::bindings::exports::rind::plugin::commands as wit;
 use super::convert;
 use super::exports::PluginExportedFunctions;
 use super::instance::{PluginInstanceInCall, ReusableInstanceSlot};
-use super::sanitize::CallSanitizer;
+use super::sanitize::GuestTextSanitizer;
 use crate::json;
 use crate::point::caller::Caller;
 use crate::point::deadline::run_call_with_deadline;
@@ -101,7 +101,7 @@ impl PluginSlashCommand {
         let arguments = (self.spec.name.clone(), arguments);
         let called = self.slot.call_guest(caller, "commands", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = CallSanitizer::new(self.slot.shared_plugin_state(), caller, "command");
+        let sanitizer = GuestTextSanitizer::new(self.slot.shared_plugin_state(), caller, "command");
         match answer {
             Ok(wit::CommandOutcome::Text(text)) => Ok(SlashCommandReply::Text(
                 truncate_command_reply(sanitizer.text("text", text)),

@@ -123,7 +123,7 @@ impl Compiler {
         // path may have changed since it was hashed.
         let input = private.path().join(COMPILE_INPUT_FILE_NAME);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
-        let kept = private.path().join(CACHED_FUNCTIONS_FILE_NAME);
+        let kept = private.path().join(COMPILED_FUNCTION_CACHE_FILE_NAME);
         // If the file with the cached functions cannot be written, the compiling process compiles
         // every function.
         let keeps = functions.is_some_and(|functions| fs::write(&kept, functions).is_ok());
@@ -150,7 +150,7 @@ impl Compiler {
             && let Ok(message) =
                 fs::read_to_string(private.path().join(FOREIGN_COMPONENT_ERROR_FILE_NAME))
         {
-            return Err(component.foreign_component_error(message));
+            return Err(component.incompatible_host_error(message));
         }
         self.check_helper_exit(&finished, component)?;
         let output = private.path().join(COMPILE_OUTPUT_FILE_NAME);
@@ -231,7 +231,7 @@ impl Compiler {
             Ok(Err(_)) => {
                 Err(component.invalid_component_error("internal error of the compiler".to_owned()))
             }
-            Ok(Ok(Err((_, Some(message))))) => Err(component.foreign_component_error(message)),
+            Ok(Ok(Err((_, Some(message))))) => Err(component.incompatible_host_error(message)),
             Ok(Ok(Err((error, None)))) => {
                 Err(component.invalid_component_error(format!("{error:#}")))
             }
@@ -245,7 +245,7 @@ const COMPILE_INPUT_FILE_NAME: &str = "component.wasm";
 const COMPILE_OUTPUT_FILE_NAME: &str = "component.cwasm";
 /// File with the cached functions of the last compilation, if functions are cached. The compiling
 /// process replaces the file.
-const CACHED_FUNCTIONS_FILE_NAME: &str = "functions";
+const COMPILED_FUNCTION_CACHE_FILE_NAME: &str = "functions";
 /// Name of a file with an error message, which is written if the component needs a host other than
 /// Rind.
 const FOREIGN_COMPONENT_ERROR_FILE_NAME: &str = "foreign";
@@ -283,7 +283,7 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
     }
     let bytes = fs::read(folder.join(COMPILE_INPUT_FILE_NAME))
         .map_err(|e| format!("cannot read it: {e}"))?;
-    let kept = folder.join(CACHED_FUNCTIONS_FILE_NAME);
+    let kept = folder.join(COMPILED_FUNCTION_CACHE_FILE_NAME);
     let functions = fs::read(&kept)
         .ok()
         .map(|bytes| Arc::new(CompiledFunctionStore::decode(&bytes)));
@@ -309,7 +309,7 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
 
 /// Creates an engine that compiles components and never runs them.
 fn create_compile_engine(functions: Option<Arc<CompiledFunctionStore>>) -> Result<Engine, String> {
-    let mut config = engine::process_engine_config();
+    let mut config = engine::engine_config_for_process();
     if let Some(functions) = functions {
         let enabled = config.enable_incremental_compilation(functions);
         enabled.map_err(|e| format!("cannot use the store of compiled functions: {e:#}"))?;

@@ -12,7 +12,7 @@ use super::engine_config::{self, GuestMemoryReservation};
 pub const EPOCH_TICK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Returns the engine settings of this process and of the compile helpers that it starts.
-pub(super) fn process_engine_config() -> Config {
+pub(super) fn engine_config_for_process() -> Config {
     engine_config::config(match is_address_space_limited() {
         true => GuestMemoryReservation::Narrow,
         false => GuestMemoryReservation::for_processor(cfg!(target_arch = "x86_64")),
@@ -34,7 +34,7 @@ fn is_address_space_limited() -> bool {
 
 /// Creates the engine and starts its epoch thread. One engine per process is enough.
 pub fn create_engine() -> Result<Engine, Error> {
-    let engine = Engine::new(&process_engine_config()).map_err(|e| Error::Start {
+    let engine = Engine::new(&engine_config_for_process()).map_err(|e| Error::Start {
         message: format!("cannot create the WebAssembly engine: {e:#}"),
     })?;
     start_epoch_thread(&engine)?;

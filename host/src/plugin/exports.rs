@@ -19,12 +19,12 @@ use super::bindings::exports::rind::plugin::loop_::LoopOutcome;
 use super::bindings::exports::rind::plugin::tools::ToolSpec;
 use super::bindings::rind::plugin::types::{Answer, Error};
 use super::contract;
-use super::hooks::PointBinding;
+use super::hooks::VersionedHookBinder;
 use super::host::HostState;
 
 /// Interfaces that are not points, each with its functions. A component that exports such an
 /// interface without all of its functions is refused at load.
-pub(super) const NON_POINT_EXPORT_FUNCTIONS: &[(&str, &[&str])] = &[
+pub(super) const NON_HOOK_EXPORT_FUNCTIONS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
     ("loop", &["run"]),
@@ -35,7 +35,7 @@ pub(super) const NON_POINT_EXPORT_FUNCTIONS: &[(&str, &[&str])] = &[
 pub(super) struct ExportedHook {
     pub(super) point: &'static str,
     /// Types of the point in the contract version that the component was built against.
-    pub(super) binding: &'static dyn PointBinding,
+    pub(super) binding: &'static dyn VersionedHookBinder,
 }
 
 /// Interfaces of the plugin contract that a component exports.
@@ -50,7 +50,7 @@ pub(super) struct ComponentExports {
 }
 
 /// Function `run` of `implement`, which takes the point's name and the payload as JSON text.
-type RunPointImplementationFunction = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
+type ExtensionPointRunFunction = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 
 /// Function `run` of `loop`.
 type RunLoopFunction = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
@@ -61,7 +61,7 @@ type RunAgentLoopFunction = TypedFunc<(), (Result<(), Error>,)>;
 pub(super) struct PluginExportedFunctions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
     pub(super) tools: Option<ToolExportFunctions>,
-    pub(super) implement: Option<RunPointImplementationFunction>,
+    pub(super) implement: Option<ExtensionPointRunFunction>,
     pub(super) run_loop: Option<RunLoopFunction>,
     pub(super) run_agent_loop: Option<RunAgentLoopFunction>,
     pub(super) commands: Option<SlashCommandExportFunctions>,
@@ -95,7 +95,7 @@ impl ComponentExports {
                     .get_export_index(found.as_ref(), function)
                     .ok_or_else(|| missing_function_error(interface, function))
             };
-            if let Some((point, binding)) = contract::find_point_binding(name, version) {
+            if let Some((point, binding)) = contract::find_hook_binder(name, version) {
                 function("run")?;
                 // A component can export two semver-compatible versions of one interface, but the
                 // bindings look up a point by name and would find only one of the versions.
@@ -105,7 +105,7 @@ impl ComponentExports {
                 exports.hooks.push(ExportedHook { point, binding });
                 continue;
             }
-            for (_, functions) in NON_POINT_EXPORT_FUNCTIONS
+            for (_, functions) in NON_HOOK_EXPORT_FUNCTIONS
                 .iter()
                 .filter(|(other, _)| *other == name)
             {
@@ -146,7 +146,10 @@ impl ComponentExports {
     ) -> wasmtime::Result<PluginExportedFunctions> {
         let mut hooks = Vec::with_capacity(self.hooks.len());
         for hook in &self.hooks {
-            hooks.push(hook.binding.load_hook_functions(pre, store, instance)?);
+            hooks.push(
+                hook.binding
+                    .load_guest_hook_functions(pre, store, instance)?,
+            );
         }
         let tools = match &self.tools {
             Some([list, call]) => Some(ToolExportFunctions {

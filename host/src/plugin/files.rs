@@ -13,7 +13,7 @@ use crate::grant::held::InMemoryFolder;
 /// Whether there is a regular file at the path: in `held` if that folder contains the path,
 /// otherwise on disk.
 pub(super) fn is_regular_file(path: &Path, held: Option<&InMemoryFolder>) -> bool {
-    match in_memory_folder_covering(path, held) {
+    match enclosing_in_memory_folder(path, held) {
         Some(held) => held.file_content(path).is_some(),
         None => path.is_file(),
     }
@@ -27,7 +27,7 @@ pub(super) fn read_plugin_file(
     held: Option<&InMemoryFolder>,
     limit: u64,
 ) -> io::Result<Vec<u8>> {
-    let file: Box<dyn Read> = match in_memory_folder_covering(path, held) {
+    let file: Box<dyn Read> = match enclosing_in_memory_folder(path, held) {
         Some(held) => Box::new(held.file_content(path).ok_or(io::ErrorKind::NotFound)?),
         None => Box::new(std::fs::File::open(path)?),
     };
@@ -37,7 +37,7 @@ pub(super) fn read_plugin_file(
 }
 
 pub(super) fn list_subfolders(path: &Path, held: Option<&InMemoryFolder>) -> Vec<PathBuf> {
-    match in_memory_folder_covering(path, held) {
+    match enclosing_in_memory_folder(path, held) {
         Some(held) => held.subfolders_in(path),
         None => {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -52,7 +52,7 @@ pub(super) fn find_folder_read_error(
     path: &Path,
     held: Option<&InMemoryFolder>,
 ) -> Option<io::Error> {
-    if let Some(held) = in_memory_folder_covering(path, held) {
+    if let Some(held) = enclosing_in_memory_folder(path, held) {
         return held
             .file_content(path)
             .map(|_| io::ErrorKind::NotADirectory.into());
@@ -66,7 +66,7 @@ pub(super) fn find_folder_read_error(
 /// Returns the sorted names of the symlinks directly in a directory whose targets are missing. A
 /// directory in memory has no symlinks.
 pub(super) fn list_dangling_symlinks(path: &Path, held: Option<&InMemoryFolder>) -> Vec<String> {
-    if in_memory_folder_covering(path, held).is_some() {
+    if enclosing_in_memory_folder(path, held).is_some() {
         return Vec::new();
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -80,7 +80,7 @@ pub(super) fn list_dangling_symlinks(path: &Path, held: Option<&InMemoryFolder>)
 
 /// Returns the sorted names of the regular files directly in a directory.
 pub(super) fn list_regular_file_names(path: &Path, held: Option<&InMemoryFolder>) -> Vec<String> {
-    let mut names = match in_memory_folder_covering(path, held) {
+    let mut names = match enclosing_in_memory_folder(path, held) {
         Some(held) => held.file_names_in(path),
         None => {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -94,7 +94,7 @@ pub(super) fn list_regular_file_names(path: &Path, held: Option<&InMemoryFolder>
     names
 }
 
-fn in_memory_folder_covering<'a>(
+fn enclosing_in_memory_folder<'a>(
     path: &Path,
     held: Option<&'a InMemoryFolder>,
 ) -> Option<&'a InMemoryFolder> {

@@ -14,14 +14,14 @@ use std::sync::Mutex;
 
 use wasmtime::CacheStore;
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Minimum size of a component whose functions are stored, in bytes. Smaller components compile in
 /// about a second.
 pub(super) const MIN_COMPONENT_BYTES_FOR_STORING: usize = 4 << 20;
 
 /// Maximum size of a store, in bytes. CPython takes 31 MB.
-pub(super) const MAX_FUNCTION_STORE_BYTES: usize = 64 << 20;
+pub(super) const MAX_COMPILED_FUNCTION_STORE_BYTES: usize = 64 << 20;
 
 type FunctionCodeByKey = HashMap<Vec<u8>, Vec<u8>>;
 
@@ -56,7 +56,10 @@ impl CompiledFunctionStore {
     /// the store does not grow with every edit.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for field in lock(&self.used).iter().flat_map(|(key, code)| [key, code]) {
+        for field in lock_ignoring_poison(&self.used)
+            .iter()
+            .flat_map(|(key, code)| [key, code])
+        {
             let Ok(length) = u32::try_from(field.len()) else {
                 // No function is larger than 4 GiB; if one were, store the functions before it.
                 break;
@@ -70,7 +73,7 @@ impl CompiledFunctionStore {
 
 impl CacheStore for CompiledFunctionStore {
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        let mut used = lock(&self.used);
+        let mut used = lock_ignoring_poison(&self.used);
         if let Some(code) = used.get(key) {
             return Some(Cow::Owned(code.clone()));
         }
@@ -80,7 +83,7 @@ impl CacheStore for CompiledFunctionStore {
     }
 
     fn insert(&self, key: &[u8], code: Vec<u8>) -> bool {
-        lock(&self.used).insert(key.to_vec(), code);
+        lock_ignoring_poison(&self.used).insert(key.to_vec(), code);
         true
     }
 }
@@ -90,7 +93,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::plugin::engine::process_engine_config;
+    use crate::plugin::engine::engine_config_for_process;
 
     /// A component with two functions, the first of which returns `number`.
     fn component(number: i32) -> Vec<u8> {
@@ -106,14 +109,14 @@ mod tests {
     /// Compiles with the store, and returns the code and what the store is afterwards.
     fn compile(component: &[u8], kept: &[u8]) -> (Vec<u8>, Vec<u8>, usize) {
         let store = Arc::new(CompiledFunctionStore::decode(kept));
-        let mut config = process_engine_config();
+        let mut config = engine_config_for_process();
         config
             .enable_incremental_compilation(store.clone())
             .unwrap();
         let engine = wasmtime::Engine::new(&config).unwrap();
         let code = engine.precompile_component(component).unwrap();
         let n_found = {
-            let used = lock(&store.used);
+            let used = lock_ignoring_poison(&store.used);
             let found = used.keys().filter(|key| store.earlier.contains_key(*key));
             found.count()
         };
@@ -123,7 +126,7 @@ mod tests {
     #[test]
     fn only_functions_that_changed_are_compiled_and_the_code_is_that_of_a_compiler_without_store() {
         let plain = |component: &[u8]| {
-            let engine = wasmtime::Engine::new(&process_engine_config()).unwrap();
+            let engine = wasmtime::Engine::new(&engine_config_for_process()).unwrap();
             engine.precompile_component(component).unwrap()
         };
         let (first, second) = (component(1), component(70_000));

@@ -2,7 +2,7 @@
 //!
 //! A hook is a component's exported interface, bound to its point with the types of the contract
 //! version that the component was built against. The dispatcher decides about order, merging and
-//! failure; this module only calls the guest. Start from [`PointBinding`].
+//! failure; this module only calls the guest. Start from [`VersionedHookBinder`].
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -18,19 +18,19 @@ use super::convert;
 use super::host::HostState;
 use super::instance::{self, ReusableInstanceSlot};
 use super::load::LoadedPlugin;
-use super::sanitize::CallSanitizer;
+use super::sanitize::GuestTextSanitizer;
 use crate::point::caller::Caller;
 use crate::point::catalog;
 use crate::point::failure::Failure;
 use crate::point::registry::{HookRegistry, HookSpec};
-use crate::point::{Hook, PluginDefinedPointMarker, Point, outcome as o, payload as p};
+use crate::point::{AnyPluginDefinedPoint, ExtensionPoint, Hook, outcome as o, payload as p};
 
 /// Binding of a point to the types of one contract version. It is chosen once, when a component is
 /// loaded, so that calls run code that is monomorphized for these types.
-pub(super) trait PointBinding: Send + Sync {
+pub(super) trait VersionedHookBinder: Send + Sync {
     /// Looks up the hook's functions in an instance and checks their types. The returned value is a
-    /// [`VersionedPointTypes::Guest`].
-    fn load_hook_functions(
+    /// [`VersionedExtensionPoint::GuestInterface`].
+    fn load_guest_hook_functions(
         &self,
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
@@ -49,9 +49,9 @@ pub(super) trait PointBinding: Send + Sync {
 
 /// Types of a point in version `V` of the contract, and the conversions between them and the host's
 /// types.
-pub(super) trait VersionedPointTypes<V>: Point {
+pub(super) trait VersionedExtensionPoint<V>: ExtensionPoint {
     /// Generated bindings with which the host calls the point's interface in a plugin instance.
-    type Guest: Send + Sync + 'static;
+    type GuestInterface: Send + Sync + 'static;
     type Answer: Send + Sync + 'static;
 
     /// Finds the interface of the point in a plugin instance, and checks the types of its
@@ -60,34 +60,37 @@ pub(super) trait VersionedPointTypes<V>: Point {
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
-    ) -> wasmtime::Result<Self::Guest>;
+    ) -> wasmtime::Result<Self::GuestInterface>;
 
     /// Calls the guest. The payload is lowered directly into the guest's memory, or is read by the
     /// guest through a handle during the call.
-    fn run(
-        guest: &Self::Guest,
+    fn call_guest(
+        guest: &Self::GuestInterface,
         store: &mut Store<HostState>,
         payload: &Self::Payload,
     ) -> impl Future<Output = wasmtime::Result<Result<Self::Answer, wt::Error>>> + Send;
 
     /// Converts an answer into an outcome. `sanitizer` is that of the guest call that returned the
     /// answer.
-    fn convert_outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> Self::Outcome;
+    fn convert_answer_to_outcome(
+        answer: Self::Answer,
+        sanitizer: GuestTextSanitizer<'_>,
+    ) -> Self::Outcome;
 }
 
 /// Newest version of the contract. For any other version there is another type, which implements
-/// [`VersionedPointTypes`] for the points that differ.
-pub(super) struct CurrentVersion;
+/// [`VersionedExtensionPoint`] for the points that differ.
+pub(super) struct CurrentContractVersion;
 
 /// Point `P` with the types of the contract version `V`.
-pub(super) struct TypedPoint<P, V>(PhantomData<fn() -> (P, V)>);
+pub(super) struct TypedHookBinder<P, V>(PhantomData<fn() -> (P, V)>);
 
-impl<P, V> TypedPoint<P, V> {
-    pub(super) const BINDING: Self = Self(PhantomData);
+impl<P, V> TypedHookBinder<P, V> {
+    pub(super) const SINGLETON: Self = Self(PhantomData);
 }
 
-impl<P: VersionedPointTypes<V>, V: 'static> PointBinding for TypedPoint<P, V> {
-    fn load_hook_functions(
+impl<P: VersionedExtensionPoint<V>, V: 'static> VersionedHookBinder for TypedHookBinder<P, V> {
+    fn load_guest_hook_functions(
         &self,
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
@@ -106,7 +109,7 @@ impl<P: VersionedPointTypes<V>, V: 'static> PointBinding for TypedPoint<P, V> {
         let hook = WasmHook {
             slot,
             at,
-            _types: Self::BINDING,
+            _types: Self::SINGLETON,
         };
         registry.add::<P>(spec, Arc::new(hook));
     }
@@ -115,7 +118,7 @@ impl<P: VersionedPointTypes<V>, V: 'static> PointBinding for TypedPoint<P, V> {
 struct WasmHook<P, V> {
     slot: Arc<ReusableInstanceSlot>,
     at: usize,
-    _types: TypedPoint<P, V>,
+    _types: TypedHookBinder<P, V>,
 }
 
 /// Returns the failure for an interface that is missing in an instance. This cannot happen, because
@@ -124,7 +127,7 @@ fn missing_interface_error(interface: &str) -> Failure {
     Failure::Unavailable(format!("the instance does not export `{interface}`"))
 }
 
-impl<P: VersionedPointTypes<V>, V: 'static> Hook<P> for WasmHook<P, V> {
+impl<P: VersionedExtensionPoint<V>, V: 'static> Hook<P> for WasmHook<P, V> {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -140,16 +143,16 @@ impl<P: VersionedPointTypes<V>, V: 'static> Hook<P> for WasmHook<P, V> {
                 store, functions, ..
             } = &mut *busy.instance;
             store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
-            let guest: &P::Guest = functions
+            let guest: &P::GuestInterface = functions
                 .loaded_hook_functions(self.at)
                 .ok_or_else(|| missing_interface_error(P::NAME))?;
-            let result = P::run(guest, store, payload).await;
+            let result = P::call_guest(guest, store, payload).await;
             let answer = busy.finish_guest_call(result)?;
             let sanitizer =
-                CallSanitizer::for_hook(self.slot.shared_plugin_state(), caller, P::NAME)
-                    .with_payload_text(convert::main_payload_text(payload));
+                GuestTextSanitizer::for_hook(self.slot.shared_plugin_state(), caller, P::NAME)
+                    .with_received_payload_text(convert::payload_main_text(payload));
             match answer {
-                Ok(answer) => Ok(P::convert_outcome(answer, sanitizer)),
+                Ok(answer) => Ok(P::convert_answer_to_outcome(answer, sanitizer)),
                 Err(error) => Err(Failure::Error(convert::describe_guest_error(
                     error, sanitizer,
                 ))),
@@ -169,46 +172,47 @@ mod current {
     use super::super::bindings::rind::plugin::outcomes::*;
     use super::super::bindings::rind::plugin::types::Error;
     use super::super::convert::{
-        GuestCallPayloadArgument, PassPayload, PassUnconvertedPayloadToGuest, SanitizeOutcome,
+        GuestFunctionArgument, GuestPayload, SanitizableGuestData, UnconvertedGuestPayload,
     };
     use super::{
-        CallSanitizer, CurrentVersion, HostState, PointBinding, TypedPoint, VersionedPointTypes,
+        CurrentContractVersion, GuestTextSanitizer, HostState, TypedHookBinder,
+        VersionedExtensionPoint, VersionedHookBinder,
     };
-    use crate::point::Point;
+    use crate::point::ExtensionPoint;
     use crate::point::catalog::{self, for_each_point};
 
     macro_rules! current {
         ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-            $(impl VersionedPointTypes<CurrentVersion> for catalog::$marker {
-                type Guest = exports::$module::Guest;
+            $(impl VersionedExtensionPoint<CurrentContractVersion> for catalog::$marker {
+                type GuestInterface = exports::$module::Guest;
                 type Answer = $outcome;
 
                 fn find_guest_interface(
                     pre: &InstancePre<HostState>,
                     store: &mut Store<HostState>,
                     instance: &Instance,
-                ) -> wasmtime::Result<Self::Guest> {
+                ) -> wasmtime::Result<Self::GuestInterface> {
                     exports::$module::GuestIndices::new(pre)?.load(store, instance)
                 }
 
-                async fn run(
-                    guest: &Self::Guest,
+                async fn call_guest(
+                    guest: &Self::GuestInterface,
                     store: &mut Store<HostState>,
-                    payload: &<Self as Point>::Payload,
+                    payload: &<Self as ExtensionPoint>::Payload,
                 ) -> wasmtime::Result<Result<$outcome, Error>> {
-                    let shown = payload.show(&mut store.data_mut().call);
-                    guest.call_run(store, shown.as_call_argument()).await
+                    let shown = payload.to_guest_form(&mut store.data_mut().call);
+                    guest.call_run(store, shown.as_passed_value()).await
                 }
 
-                fn convert_outcome(mut answer: $outcome, sanitizer: CallSanitizer<'_>) -> $outcome {
-                    answer.sanitize(sanitizer);
+                fn convert_answer_to_outcome(mut answer: $outcome, sanitizer: GuestTextSanitizer<'_>) -> $outcome {
+                    answer.sanitize_texts(sanitizer);
                     answer
                 }
             })*
 
-            pub(in super::super) fn find_current_binding(point: &str) -> Option<&'static dyn PointBinding> {
+            pub(in super::super) fn find_current_binding(point: &str) -> Option<&'static dyn VersionedHookBinder> {
                 match point {
-                    $($name => Some(&TypedPoint::<catalog::$marker, CurrentVersion>::BINDING),)*
+                    $($name => Some(&TypedHookBinder::<catalog::$marker, CurrentContractVersion>::SINGLETON),)*
                     _ => None,
                 }
             }
@@ -224,14 +228,14 @@ pub(super) fn bind_component_hooks(
     slot: &Arc<ReusableInstanceSlot>,
     background: &Arc<ReusableInstanceSlot>,
     plugin: &LoadedPlugin,
-    spec: &dyn Fn(&catalog::PointRow) -> HookSpec,
+    spec: &dyn Fn(&catalog::BuiltinExtensionPoint) -> HookSpec,
 ) {
     let hooks = plugin
         .instance_template()
         .into_iter()
         .flat_map(|template| &template.exports.hooks);
     for (at, hook) in hooks.enumerate() {
-        if let Some(row) = catalog::find_builtin_point(hook.point)
+        if let Some(row) = catalog::find_builtin_extension_point(hook.point)
             && plugin.hook_settings(hook.point).enabled
         {
             let spec = spec(row);
@@ -242,13 +246,13 @@ pub(super) fn bind_component_hooks(
 }
 
 /// Implementation, by one plugin, of a point that another plugin defines.
-pub(super) struct WasmPointImplementation {
+pub(super) struct WasmExtensionPointImplementation {
     pub(super) slot: Arc<ReusableInstanceSlot>,
     /// Name of the point, `owner.NAME`.
     pub(super) point: String,
 }
 
-impl Hook<PluginDefinedPointMarker> for WasmPointImplementation {
+impl Hook<AnyPluginDefinedPoint> for WasmExtensionPointImplementation {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -268,10 +272,10 @@ impl Hook<PluginDefinedPointMarker> for WasmPointImplementation {
             let result = run.call_async(&mut instance.store, arguments).await;
             let (answer,) = busy.finish_guest_call(result)?;
             let sanitizer =
-                CallSanitizer::for_hook(self.slot.shared_plugin_state(), caller, &self.point);
+                GuestTextSanitizer::for_hook(self.slot.shared_plugin_state(), caller, &self.point);
             let answer = answer
                 .map_err(|error| Failure::Error(convert::describe_guest_error(error, sanitizer)))?;
-            convert::sanitize_point_outcome(answer, sanitizer)
+            convert::sanitize_plugin_defined_point_outcome(answer, sanitizer)
         })
     }
 }

@@ -13,11 +13,11 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::access_log::{FailedFileAccessRecorder, MAX_FILE_ACCESS_RECORDS};
-use super::convert::PayloadBehindHandle;
+use super::convert::GuestHandlePayload;
 use super::fixed::{FixedClockAndRandomSeed, PluginCallCount, SeededRandomGenerator};
 use super::imports::GuestFileHandles;
-use super::imports::LoopRunState;
 use super::imports::MAX_LOG_LINES_PER_SESSION;
+use super::imports::PluginLoopRunState;
 use super::imports::PluginStatusLine;
 use super::imports::WasiHttpContextAndHooks;
 use super::limits::{
@@ -25,17 +25,17 @@ use super::limits::{
     MAX_RANDOM_BYTES_PER_CALL, MAX_RESOURCE_TABLE_ENTRIES,
 };
 use super::meter::PluginResourceMeter;
-use super::sanitize::{CallSanitizer, ReportedSecretMaskings};
+use super::sanitize::{GuestTextSanitizer, ReportedSecretMaskings};
 use super::stderr::GuestStderrTail;
 use super::store::PluginKeyValueStore;
 use crate::egress::PluginSessionEgress;
 use crate::folder::GrantedFolders;
 use crate::grant::GrantedCapabilities;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Blob;
 use crate::point::agent_loop::TurnOperationRequestSender;
 use crate::point::caller::Caller;
-use crate::point::deadline::{ResourceHolderUserWaitTime, register_call_as_instance_holder};
+use crate::point::deadline::{UserWaitStopwatch, track_user_waits_of_current_call};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
@@ -84,8 +84,8 @@ impl SharedPluginState {
             .store(MAX_LOG_LINES_PER_SESSION, Ordering::Relaxed);
         self.file_records_left
             .store(MAX_FILE_ACCESS_RECORDS + 1, Ordering::Relaxed);
-        lock(&self.status).reset_change_count();
-        *lock(&self.reported) = ReportedSecretMaskings::default();
+        lock_ignoring_poison(&self.status).reset_change_count();
+        *lock_ignoring_poison(&self.reported) = ReportedSecretMaskings::default();
         if let Some(egress) = &self.egress {
             egress.reset_request_budget();
         }
@@ -96,22 +96,22 @@ impl SharedPluginState {
 /// state only from here: today an instance runs one call at a time, but with asynchronous exports
 /// each call will get its own slot.
 #[derive(Default)]
-pub(super) struct CurrentCall {
+pub(super) struct GuestCallState {
     pub(super) caller: Caller,
     /// Number of times that the guest may still call points of plugins during this call.
     pub(super) point_calls_left: u32,
     /// Payload that the guest reads through a handle; `None` if the payload is passed in another
     /// way.
-    pub(super) lent: Option<PayloadBehindHandle>,
+    pub(super) lent: Option<GuestHandlePayload>,
     /// Blobs that were passed to the guest in this call in addition to those of the payload.
     pub(super) shown: Vec<Blob>,
     /// State of the loop's run, if this call is a run of the plugin's loop.
-    pub(super) run: Option<Box<LoopRunState>>,
+    pub(super) run: Option<Box<PluginLoopRunState>>,
     /// Turn that the plugin's agent loop runs, if this call runs that loop.
     pub(super) turn: Option<TurnOperationRequestSender>,
 }
 
-impl CurrentCall {
+impl GuestCallState {
     pub(super) fn begin_call(&mut self, caller: &Caller) {
         self.caller.copy_changed_fields_from(caller);
         self.point_calls_left = MAX_POINT_CALLS_PER_PLUGIN_CALL;
@@ -138,8 +138,8 @@ pub(super) struct HostState {
     pub(super) backing: Arc<SharedPluginState>,
     /// Record of the time for which calls of this instance waited for the user. That time does not
     /// count towards the maximum wait of the calls that wait for the instance.
-    pauses: Option<Arc<ResourceHolderUserWaitTime>>,
-    pub(super) call: CurrentCall,
+    pauses: Option<Arc<UserWaitStopwatch>>,
+    pub(super) call: GuestCallState,
     /// Files that are open through the guest's handles.
     pub(super) handles: GuestFileHandles,
     stderr: GuestStderrTail,
@@ -154,7 +154,7 @@ impl HostState {
     /// variables. The preopens are the granted directories.
     pub(super) fn new(
         backing: Arc<SharedPluginState>,
-        pauses: Option<Arc<ResourceHolderUserWaitTime>>,
+        pauses: Option<Arc<UserWaitStopwatch>>,
         memory_limit: u64,
     ) -> Self {
         let stderr = GuestStderrTail::new(MAX_KEPT_STDERR_BYTES);
@@ -176,7 +176,7 @@ impl HostState {
             limiter: InstanceMemoryLimiter::new(memory_limit, backing.meter.clone()),
             backing,
             pauses,
-            call: CurrentCall::default(),
+            call: GuestCallState::default(),
             handles: GuestFileHandles::default(),
             stderr,
         }
@@ -195,9 +195,9 @@ impl HostState {
     /// Counts a call of this import if a test meters the plugin. Also marks the current call as the
     /// holder of the instance: a guest can wait for a person only inside an import, and while it
     /// waits, the time limit of calls that wait for the instance is paused too.
-    pub(super) fn count_import(&mut self, import: &'static str) -> &mut Self {
+    pub(super) fn count_import_call(&mut self, import: &'static str) -> &mut Self {
         if let Some(pauses) = &self.pauses {
-            register_call_as_instance_holder(pauses);
+            track_user_waits_of_current_call(pauses);
         }
         if let Some(meter) = &self.backing.meter {
             meter.count_import_call(import);
@@ -209,7 +209,7 @@ impl HostState {
     pub(super) fn access_log(&self) -> FailedFileAccessRecorder {
         FailedFileAccessRecorder {
             backing: self.backing.clone(),
-            origin: self.call.caller.origin(),
+            origin: self.call.caller.action_origin(),
         }
     }
 
@@ -222,7 +222,9 @@ impl HostState {
         if !text.is_empty() {
             let backing = &self.backing;
             let line = format!("stderr: {text}");
-            backing.handle.log(&backing.plugin, Level::Debug, &line);
+            backing
+                .handle
+                .write_log_line(&backing.plugin, Level::Debug, &line);
         }
     }
 
@@ -238,7 +240,7 @@ impl HostState {
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
         let said = said.join("\n");
-        CallSanitizer::for_current_call(self, "panic").sanitize_line(
+        GuestTextSanitizer::for_current_guest_call(self, "panic").sanitize_line(
             "message",
             said.trim_end(),
             MAX_KEPT_STDERR_BYTES,
@@ -257,8 +259,8 @@ impl WasiView for HostState {
 
 impl WasiHttpView for HostState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        self.count_import("wasi:http");
-        let origin = self.call.caller.origin();
+        self.count_import_call("wasi:http");
+        let origin = self.call.caller.action_origin();
         self.wasi_http.http_view(&mut self.table, origin)
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::cache::ComponentBytes;
-use super::contract::stamp::{self, Stamp};
+use super::contract::stamp::{self, ComponentBuildInfo};
 use super::load::{PluginWithCheckedSettings, PluginWithPermissionDecision};
 use super::manifest::{FILE_NAME, HookOptions};
 use super::{authority, settings};
@@ -18,7 +18,7 @@ use crate::grant::{SideEffect, Trust};
 use crate::grant::{describe_capability, describe_combined_risk};
 use crate::message::EffectClass;
 use crate::point::catalog;
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::HookSpec;
 use crate::point::streaming;
@@ -29,7 +29,7 @@ pub struct HookReport {
     /// Name of the point.
     pub point: String,
     /// Kind of the point.
-    pub kind: PointKind,
+    pub kind: ExtensionPointKind,
     /// Priority; hooks with lower values run first.
     pub priority: u16,
     /// Deadline of one call, in milliseconds.
@@ -63,12 +63,12 @@ pub struct HookReport {
     pub holds_text: bool,
     /// Options that apply without the operator's settings; `None` if the settings do not change any
     /// option.
-    pub of_plugin: Option<OverridableOptions>,
+    pub of_plugin: Option<OverridableHookOptions>,
 }
 
 /// Options of a hook that the operator can override, with the values that the plugin sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct OverridableOptions {
+pub struct OverridableHookOptions {
     /// Priority; hooks with lower values run first.
     pub priority: u16,
     /// Deadline of one call, in milliseconds.
@@ -77,7 +77,7 @@ pub struct OverridableOptions {
     pub on_failure: OnFailure,
 }
 
-impl From<HookSpec> for OverridableOptions {
+impl From<HookSpec> for OverridableHookOptions {
     fn from(spec: HookSpec) -> Self {
         Self {
             priority: spec.priority,
@@ -111,7 +111,7 @@ pub struct ToolReport {
 
 /// Slash command that the plugin provides.
 #[derive(Clone, Debug, Serialize)]
-pub struct CommandReport {
+pub struct SlashCommandReport {
     /// Name without the slash.
     pub name: String,
     /// Description of the command, one line.
@@ -123,7 +123,7 @@ pub struct CommandReport {
 
 /// Interface that the component imports, and the access that the interface gives.
 #[derive(Clone, Debug, Serialize)]
-pub struct ImportReport {
+pub struct ImportedInterfaceReport {
     /// Name of the interface.
     pub interface: String,
     /// Description of the access.
@@ -132,11 +132,11 @@ pub struct ImportReport {
 
 /// Point that the plugin defines for hooks of other plugins.
 #[derive(Clone, Debug, Serialize)]
-pub struct DefinedPointReport {
+pub struct PluginDefinedPointReport {
     /// Name without its owner.
     pub name: String,
     /// Kind of the point.
-    pub kind: PointKind,
+    pub kind: ExtensionPointKind,
     /// Plugins that may call the point, in addition to its owner.
     pub callers: Vec<String>,
 }
@@ -159,7 +159,7 @@ pub struct GrantReport {
 
 /// Report on a plugin.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct PluginReport {
     /// Name of the plugin.
     pub name: String,
     /// Version of the plugin.
@@ -189,7 +189,7 @@ pub struct Report {
     /// Tools of the plugin.
     pub tools: Vec<ToolReport>,
     /// Slash commands, which run with the plugin's permissions.
-    pub commands: Vec<CommandReport>,
+    pub commands: Vec<SlashCommandReport>,
     /// Deadline of one run of the plugin's loop, in milliseconds; absent without a loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_deadline_ms: Option<u64>,
@@ -197,12 +197,12 @@ pub struct Report {
     pub prompts: Vec<String>,
     /// Contract version, language and SDK that the component was built with; absent if the
     /// component contains no such stamp.
-    pub built_with: Option<Stamp>,
+    pub built_with: Option<ComponentBuildInfo>,
     /// Whether the manifest inside the component equals `plugin.toml`, which takes effect if they
     /// differ; absent if the component contains no manifest.
     pub has_own_manifest: Option<bool>,
     /// Imports of the component.
-    pub imports: Vec<ImportReport>,
+    pub imports: Vec<ImportedInterfaceReport>,
     /// Whether the host ever calls an export of the component.
     pub is_called: bool,
     /// Exported interfaces other than hooks, tools and commands: `implement`, `loop`, `agent-loop`.
@@ -210,7 +210,7 @@ pub struct Report {
     /// Points of other plugins that the plugin implements.
     pub implements: Vec<String>,
     /// Points that the plugin defines.
-    pub points: Vec<DefinedPointReport>,
+    pub points: Vec<PluginDefinedPointReport>,
     /// Maximum linear memory of an instance, in bytes.
     pub memory_limit: u64,
     /// Duration of loading, in milliseconds.
@@ -222,13 +222,15 @@ pub struct Report {
 /// Builds the report on a plugin with the permissions that it has, or would have if the operator
 /// granted all pending permissions.
 #[must_use]
-pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
+pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> PluginReport {
     let expected = plugin.decision.granted_or_pending_capabilities();
-    let spec_of = |row: &catalog::PointRow, options: &HookOptions, settings: &PluginSettings| {
-        plugin.build_hook_spec((row.name, row.kind), options, settings, &expected)
+    let spec_of =
+        |row: &catalog::BuiltinExtensionPoint, options: &HookOptions, settings: &PluginSettings| {
+            plugin.build_hook_spec((row.name, row.kind), options, settings, &expected)
+        };
+    let is_exported = |row: &&catalog::BuiltinExtensionPoint| {
+        plugin.exports.iter().any(|export| export == row.name)
     };
-    let is_exported =
-        |row: &&catalog::PointRow| plugin.exports.iter().any(|export| export == row.name);
     let called: Vec<HookSpec> = catalog::CATALOG
         .iter()
         .filter(is_exported)
@@ -242,8 +244,8 @@ pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
         let enabled = plugin.hook_settings(row.name).enabled;
         let holds_text = enabled && streaming::is_stream_preventing_hook(&spec, called.iter());
         let untouched = PluginSettings::default();
-        let own = OverridableOptions::from(spec_of(row, &options, &untouched));
-        let holds = OverridableOptions::from(spec);
+        let own = OverridableHookOptions::from(spec_of(row, &options, &untouched));
+        let holds = OverridableHookOptions::from(spec);
         HookReport {
             point: row.name.to_owned(),
             kind: row.kind,
@@ -252,10 +254,10 @@ pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
             on_failure: holds.on_failure,
             is_async,
             enabled,
-            empty_settings: plugin.empty_settings_disabling_hook(row.name),
+            empty_settings: plugin.find_settings_disabling_hook(row.name),
             only_tools: plugin.hook_tool_filter(&options),
             only_final: options.only_final,
-            only_over: plugin.min_hook_result_bytes(&options),
+            only_over: plugin.tool_result_threshold_bytes(&options),
             may: options.may,
             holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),
@@ -274,7 +276,7 @@ pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
         description: first_line(&tool.description),
         effect_class: tool.effect_class,
     });
-    let commands = plugin.commands.iter().map(|command| CommandReport {
+    let commands = plugin.commands.iter().map(|command| SlashCommandReport {
         name: command.name.clone(),
         description: command.description.clone(),
         arguments: command.arguments.clone(),
@@ -284,9 +286,9 @@ pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
         Some(name.to_string_lossy().into_owned())
     });
     let has_folders = !expected.folders().is_empty();
-    let imports = plugin.imports.iter().map(|import| ImportReport {
+    let imports = plugin.imports.iter().map(|import| ImportedInterfaceReport {
         interface: import.clone(),
-        gives: authority::describe_import_access(import, has_folders),
+        gives: authority::describe_access_through_import(import, has_folders),
     });
     let grants = plugin.decision.rows.iter().map(|row| GrantReport {
         capability: row.capability.to_string(),
@@ -296,7 +298,7 @@ pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
         why: row.why.clone(),
     });
     let points = plugin.manifest.points.iter();
-    let points = points.map(|(name, point)| DefinedPointReport {
+    let points = points.map(|(name, point)| PluginDefinedPointReport {
         name: name.clone(),
         kind: point.kind,
         callers: point.callers.clone(),
@@ -304,7 +306,7 @@ pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
     let others = ["implement", "loop", "agent-loop"]
         .into_iter()
         .filter(|name| plugin.exports.iter().any(|export| export == name));
-    Report {
+    PluginReport {
         name: plugin.manifest.name.clone(),
         version: plugin.manifest.version.to_string(),
         description: plugin.manifest.description.clone(),
@@ -327,7 +329,7 @@ pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
         built_with: plugin.stamp.clone(),
         has_own_manifest: None,
         imports: imports.collect(),
-        is_called: plugin.is_component_called(),
+        is_called: plugin.is_component_used(),
         other_exports: others.map(str::to_owned).collect(),
         implements: plugin.manifest.implements.keys().cloned().collect(),
         points: points.collect(),

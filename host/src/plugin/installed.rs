@@ -42,7 +42,7 @@ impl InstalledPlugin {
 /// Replaces each found directory for which an installed plugin was verified, so that the plugin's
 /// own trust applies. An installed plugin whose directory is missing is added too, so that a
 /// session reports it as missing.
-pub(super) fn replace_with_installed_plugins(
+pub(super) fn replace_found_with_installed(
     found: &mut Vec<FoundPlugin>,
     installed: &[InstalledPlugin],
     sources: &[PluginSearchPath],

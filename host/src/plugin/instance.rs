@@ -18,10 +18,10 @@ use super::convert;
 use super::exports::{ComponentExports, PluginExportedFunctions};
 use super::host::{HostState, SharedPluginState};
 use super::limits::{MAX_GUEST_RESOURCE_HANDLES, MAX_HOST_CALL_DATA_BYTES};
-use super::sanitize::CallSanitizer;
+use super::sanitize::GuestTextSanitizer;
 use super::stderr::find_panic_message;
 use crate::point::caller::Caller;
-use crate::point::deadline::{ResourceHolderUserWaitTime, wait_in_call_queue};
+use crate::point::deadline::{UserWaitStopwatch, wait_in_call_queue};
 use crate::point::failure::Failure;
 
 /// Maximum number of extra instances next to the warm one. Each may use as much memory as the
@@ -67,7 +67,7 @@ pub(super) struct ReusableInstanceSlot {
     /// Permits for additional instances beside the warm one.
     extra: Semaphore,
     /// Time for which the call that uses the warm instance has waited for a person.
-    pauses: Arc<ResourceHolderUserWaitTime>,
+    pauses: Arc<UserWaitStopwatch>,
 }
 
 impl ReusableInstanceSlot {
@@ -92,7 +92,7 @@ impl ReusableInstanceSlot {
 
     /// Creates a slot for another instance of the same plugin in the same session, in addition to
     /// the instance of this slot.
-    pub(super) fn new_sibling_slot(&self) -> Self {
+    pub(super) fn create_additional_slot(&self) -> Self {
         Self::new(self.template.clone(), self.backing.clone())
     }
 
@@ -221,7 +221,7 @@ impl PluginInstanceTemplate {
     async fn instantiate_guest(
         &self,
         backing: Arc<SharedPluginState>,
-        pauses: Option<Arc<ResourceHolderUserWaitTime>>,
+        pauses: Option<Arc<UserWaitStopwatch>>,
     ) -> Result<PluginInstance, Failure> {
         // Open the folders now: a standard library asks for its preopens during instantiation,
         // through an import that is not async.
@@ -310,10 +310,10 @@ fn convert_call_error(error: &wasmtime::Error, state: &HostState) -> Failure {
         return trapped(trap.to_string(), *trap == Trap::UnreachableCodeReached);
     }
     let root = error.root_cause().to_string();
-    let root = CallSanitizer::for_current_call(state, "failure").sanitize_line(
+    let root = GuestTextSanitizer::for_current_guest_call(state, "failure").sanitize_line(
         "message",
         &root,
-        convert::MAX_REASON_BYTES,
+        convert::MAX_GUEST_ERROR_OR_REASON_BYTES,
     );
     // wasmtime has no error types for these two limits, so match its messages. Tests with hostile
     // guests ensure that the messages stay the same.

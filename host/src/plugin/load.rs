@@ -15,9 +15,9 @@ pub use self::checked::PluginWithCheckedSettings;
 pub use self::decided::PluginWithPermissionDecision;
 pub use self::left_out::{PluginSkipReason, SkippedPlugin};
 pub use self::linked::LoadedPlugin;
-pub(in crate::plugin) use self::linked::{PluginExternalResources, PluginLinkOutcome};
+pub(in crate::plugin) use self::linked::{ImportLinkingOutcome, PluginAccessibleResources};
 pub use self::listed::PluginWithListedTools;
-pub(in crate::plugin) use self::listed::{ComponentStaticFacts, ComponentWithInstanceTemplate};
+pub(in crate::plugin) use self::listed::{ComponentMetadata, ComponentWithInstanceTemplate};
 pub use self::options::{BeforeCompileCallback, PluginLoadOptions};
 use super::cache::CompileCache;
 use super::component::ComponentWithoutOwnManifest;
@@ -62,7 +62,7 @@ impl FoundPluginSet {
         set.refused =
             super::astray::describe_misplaced_files(&options.sources, options.held.as_deref());
         let mut found = discover_plugins(&options.sources, options.held.as_deref());
-        installed::replace_with_installed_plugins(&mut found, &options.installed, &options.sources);
+        installed::replace_found_with_installed(&mut found, &options.installed, &options.sources);
         let notes = options.installed.iter().filter_map(|own| own.note.clone());
         set.refused.extend(notes);
         found.extend(options.chosen.iter().cloned());
@@ -80,7 +80,8 @@ impl FoundPluginSet {
                 set.load_found_plugin(&loader, found).await;
             }
             for component in &options.components {
-                set.load_foreign_component(&loader, component).await;
+                set.load_component_without_contract(&loader, component)
+                    .await;
             }
             super::depend::resolve_dependencies(&mut set);
         }
@@ -95,7 +96,7 @@ impl FoundPluginSet {
             .policy
             .misspelled_plugin_name_warnings(&known);
         set.refused.extend(misspelt);
-        set.mark_relied_on_plugins(options);
+        set.mark_needed_unloaded_plugins(options);
         Ok(set)
     }
 
@@ -120,7 +121,7 @@ impl FoundPluginSet {
     async fn load_found_plugin(&mut self, loader: &PluginLoader<'_>, found: FoundPlugin) {
         let held = loader
             .options
-            .find_in_memory_folder(&found.folder)
+            .in_memory_plugin_folder(&found.folder)
             .map(|held| &**held);
         let changed = installed::find_installed_plugin(&found, &loader.options.installed)
             .and_then(InstalledPlugin::changed_files_error);
@@ -164,7 +165,7 @@ impl FoundPluginSet {
             self.refused.extend(refused);
         }
         let policy = protected::effective_plugin_policy(&name, &loader.options.grants.policy);
-        let mut may_block = relied::may_block_on_failure(&manifest, &settings);
+        let mut may_block = relied::may_have_blocking_hook(&manifest, &settings);
         let why = if is_protected && found.trust != Trust::Managed {
             PluginSkipReason::Failed(Error::Reserved {
                 plugin: name.clone(),
@@ -197,7 +198,7 @@ impl FoundPluginSet {
 impl FoundPluginSet {
     /// Loads a third-party component that was not built for Rind's contract. The component has no
     /// settings, and must not have the name of a plugin.
-    async fn load_foreign_component(
+    async fn load_component_without_contract(
         &mut self,
         loader: &PluginLoader<'_>,
         component: &ComponentWithoutOwnManifest,

@@ -19,8 +19,8 @@ use super::discover::FoundPlugin;
 use super::exports::ComponentExports;
 use super::instance::{PluginInstanceTemplate, ReusableInstanceSlot};
 use super::load::{
-    BeforeCompileCallback, ComponentStaticFacts, ComponentWithInstanceTemplate, LoadedPlugin,
-    PluginExternalResources, PluginLinkOutcome, PluginLoadOptions, PluginWithCheckedSettings,
+    BeforeCompileCallback, ComponentMetadata, ComponentWithInstanceTemplate, ImportLinkingOutcome,
+    LoadedPlugin, PluginAccessibleResources, PluginLoadOptions, PluginWithCheckedSettings,
     PluginWithListedTools, PluginWithPermissionDecision,
 };
 use super::manifest::Manifest;
@@ -73,19 +73,19 @@ impl PluginLoader<'_> {
             self.options,
         )?;
         let listed = self
-            .compile_and_list_plugin(checked, foreign.is_some(), started)
+            .compile_and_list_tools(checked, foreign.is_some(), started)
             .await?;
         check_declared_exports(&listed)?;
         let decided = self
-            .decide_permissions(listed, relied::unverified_plugin_folder(found), given)
+            .decide_permissions(listed, relied::folder_of_unverified_plugin(found), given)
             .await?;
         let template = |plugin: &PluginWithPermissionDecision, granted: &GrantedCapabilities| {
             self.link_with_granted_permissions(plugin, granted)
         };
         match LoadedPlugin::link_granted_imports(decided, self.options, template) {
-            PluginLinkOutcome::Done(plugin) => Ok(PluginLoadResult::Runs(plugin)),
-            PluginLinkOutcome::Waiting(plugin) => Ok(PluginLoadResult::Waits(plugin)),
-            PluginLinkOutcome::Failed(plugin, error) => {
+            ImportLinkingOutcome::Done(plugin) => Ok(PluginLoadResult::Runs(plugin)),
+            ImportLinkingOutcome::Waiting(plugin) => Ok(PluginLoadResult::Waits(plugin)),
+            ImportLinkingOutcome::Failed(plugin, error) => {
                 let is_denied = plugin
                     .decision
                     .capabilities_with_status(GrantStatus::Denied)
@@ -105,15 +105,15 @@ impl PluginLoader<'_> {
     /// Compiles the component and checks everything that can be checked without running it. Then
     /// runs the component once to list its tools, because the question to the operator names them.
     /// In that run, the requested imports are linked but give access to no resource.
-    async fn compile_and_list_plugin(
+    async fn compile_and_list_tools(
         &self,
         plugin: PluginWithCheckedSettings,
         is_foreign: bool,
         started: Instant,
     ) -> Result<PluginWithListedTools, Error> {
-        let mut facts = ComponentStaticFacts {
+        let mut facts = ComponentMetadata {
             foreign: is_foreign.then(Default::default),
-            ..ComponentStaticFacts::default()
+            ..ComponentMetadata::default()
         };
         let Some(path) = plugin.manifest.component_path(&plugin.folder) else {
             let listed = ListedToolsAndCommands::default();
@@ -147,7 +147,7 @@ impl PluginLoader<'_> {
             true => linked?,
             false => linked.map_err(|error| explain_type_mismatch(&bytes.bytes, error))?,
         };
-        let nothing = PluginExternalResources::without_permissions(
+        let nothing = PluginAccessibleResources::new_without_permissions(
             &plugin.own_folder,
             &plugin.manifest,
             self.options,
@@ -156,7 +156,7 @@ impl PluginLoader<'_> {
         let slot = ReusableInstanceSlot::new(template.clone(), backing);
         let listed = match &facts.foreign {
             Some(functions) => {
-                check_component_starts(&slot).await?;
+                check_component_can_start(&slot).await?;
                 let tools = functions.tools.iter().map(|(spec, _)| spec.clone());
                 (tools.collect(), Vec::new())
             }
@@ -186,10 +186,10 @@ impl PluginLoader<'_> {
         plugin: &PluginWithCheckedSettings,
         bytes: &ComponentBytes,
         requested: &GrantedCapabilities,
-        facts: &mut ComponentStaticFacts,
+        facts: &mut ComponentMetadata,
     ) -> Result<Component, Error> {
         facts.digest.clone_from(&bytes.digest);
-        facts.stamp = contract::stamp::check_contract_stamps(&bytes.bytes)?;
+        facts.stamp = contract::stamp::check_component_contract_versions(&bytes.bytes)?;
         let (component, was_cached) = self
             .cache
             .load_component(&self.engine, bytes, &self.options.compiler, || {
@@ -230,7 +230,8 @@ impl PluginLoader<'_> {
         // An interface that lacks a function or is exported twice is a fault of the component's
         // world. The error is returned here, so that `explain_type_mismatch` does not replace it by
         // one about types.
-        ComponentExports::find_exports(&component, &self.engine).map_err(convert_start_error)?;
+        ComponentExports::find_exports(&component, &self.engine)
+            .map_err(start_error_from_wasmtime)?;
         Ok(component)
     }
 
@@ -245,7 +246,7 @@ impl PluginLoader<'_> {
         let request = listed.build_grant_request(source)?;
         let grants = &self.options.grants;
         let policy = protected::effective_plugin_policy(name, &grants.policy);
-        let muted_by = policy.find_question_muting_entry(name, listed.trust);
+        let muted_by = policy.find_entry_muting_plugin(name, listed.trust);
         let (decision, yes) = grants.decide_or_ask_operator(&request, &policy).await;
         let is_guard = relied::has_blocking_hook(&listed);
         given.extend(yes.map(|yes| GrantApproval { is_guard, ..yes }));
@@ -280,11 +281,15 @@ impl PluginLoader<'_> {
         {
             return Ok(Some(template));
         }
-        for import in plugin.imports.iter().filter(|_| !plugin.is_foreign()) {
-            authority::check_import_against_decision(&plugin.decision, import)?;
+        for import in plugin
+            .imports
+            .iter()
+            .filter(|_| !plugin.is_component_without_contract())
+        {
+            authority::check_import_against_grant_decision(&plugin.decision, import)?;
         }
         for export in &plugin.exports {
-            authority::check_export_against_decision(&plugin.decision, export)?;
+            authority::check_export_against_grant_decision(&plugin.decision, export)?;
         }
         let Some(compiled) = &plugin.compiled else {
             return Ok(None);
@@ -294,7 +299,7 @@ impl PluginLoader<'_> {
             &compiled.component,
             granted,
             &plugin.imports,
-            plugin.is_foreign(),
+            plugin.is_component_without_contract(),
         )
         .map(Some)
     }
@@ -312,11 +317,12 @@ impl PluginLoader<'_> {
         let has_sockets = plugin.manifest.compat.sockets.is_some();
         let pre = super::imports::build_linker(&self.engine, granted, has_sockets, is_foreign)?
             .instantiate_pre(component)
-            .map_err(convert_start_error)?;
-        let waits =
-            |import: &String| authority::find_import_table_row(import).is_some_and(|row| row.waits);
-        let exports =
-            ComponentExports::find_exports(component, &self.engine).map_err(convert_start_error)?;
+            .map_err(start_error_from_wasmtime)?;
+        let waits = |import: &String| {
+            authority::find_importable_interface(import).is_some_and(|row| row.waits)
+        };
+        let exports = ComponentExports::find_exports(component, &self.engine)
+            .map_err(start_error_from_wasmtime)?;
         Ok(Arc::new(PluginInstanceTemplate {
             pre,
             exports,
@@ -337,12 +343,12 @@ async fn list_tools_and_commands(
         let busy = slot
             .acquire_instance(&caller)
             .await
-            .map_err(convert_start_failure)?;
+            .map_err(start_error_from_failure)?;
         let tools = tools::list_plugin_tools(manifest, busy).await?;
         let busy = slot
             .acquire_instance(&caller)
             .await
-            .map_err(convert_start_failure)?;
+            .map_err(start_error_from_failure)?;
         Ok((tools, commands::list_plugin_commands(busy).await?))
     };
     let listed = tokio::time::timeout(TOOL_AND_COMMAND_LIST_DEADLINE, list).await;
@@ -352,7 +358,7 @@ async fn list_tools_and_commands(
 /// Starts a component once, within [`TOOL_AND_COMMAND_LIST_DEADLINE`], to check that it can be
 /// started. The component exports no interface of Rind's plugin contract, so none of its functions
 /// is called.
-async fn check_component_starts(slot: &ReusableInstanceSlot) -> Result<(), Error> {
+async fn check_component_can_start(slot: &ReusableInstanceSlot) -> Result<(), Error> {
     let caller = Caller::default();
     let started = tokio::time::timeout(
         TOOL_AND_COMMAND_LIST_DEADLINE,
@@ -360,9 +366,9 @@ async fn check_component_starts(slot: &ReusableInstanceSlot) -> Result<(), Error
     )
     .await;
     let busy = started.map_err(|_| load_timeout_error("start"))?;
-    let busy = busy.map_err(convert_start_failure)?;
+    let busy = busy.map_err(start_error_from_failure)?;
     busy.finish_guest_call(Ok(()))
-        .map_err(convert_start_failure)
+        .map_err(start_error_from_failure)
 }
 
 fn load_timeout_error(what: &str) -> Error {
@@ -374,13 +380,13 @@ fn load_timeout_error(what: &str) -> Error {
     }
 }
 
-fn convert_start_failure(failure: Failure) -> Error {
+fn start_error_from_failure(failure: Failure) -> Error {
     Error::Start {
         message: failure.to_string(),
     }
 }
 
-fn convert_start_error(error: wasmtime::Error) -> Error {
+fn start_error_from_wasmtime(error: wasmtime::Error) -> Error {
     Error::Start {
         message: format!("{error:#}"),
     }

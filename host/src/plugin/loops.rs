@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::bindings::exports::rind::plugin::loop_ as wit;
 use super::convert;
-use super::imports::LoopRunState;
+use super::imports::PluginLoopRunState;
 use super::instance::ReusableInstanceSlot;
-use super::sanitize::CallSanitizer;
+use super::sanitize::GuestTextSanitizer;
 use crate::grant::Capability;
 use crate::point::caller::Caller;
 use crate::point::deadline::run_call_with_deadline;
@@ -52,7 +52,7 @@ impl PluginLoop {
 
     /// Returns the deadline of one run: 60 s, or `[limits] timeout` of the manifest up to 600 s.
     #[must_use]
-    pub fn run_deadline(&self) -> Duration {
+    pub fn deadline_per_run(&self) -> Duration {
         self.deadline
     }
 
@@ -93,11 +93,11 @@ impl PluginLoop {
                 "the plugin's instance exports no interface `{LOOP_INTERFACE_NAME}`"
             ))
         })?;
-        instance.store.data_mut().call.run = Some(Box::new(LoopRunState::new(handle)));
+        instance.store.data_mut().call.run = Some(Box::new(PluginLoopRunState::new(handle)));
         let result = run.call_async(&mut instance.store, ()).await;
         let (answer,) = busy.finish_guest_call(result)?;
         let sanitizer =
-            CallSanitizer::new(self.slot.shared_plugin_state(), caller, LOOP_INTERFACE_NAME);
+            GuestTextSanitizer::new(self.slot.shared_plugin_state(), caller, LOOP_INTERFACE_NAME);
         match answer {
             Ok(wit::LoopOutcome::Done) => Ok(LoopRunResult::Done),
             Ok(wit::LoopOutcome::Again(next)) => Ok(LoopRunResult::Again {

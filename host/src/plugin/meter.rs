@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Measured resource use of one plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,21 +22,24 @@ pub struct PluginResourceMeter(Mutex<PluginResourceUse>);
 impl PluginResourceMeter {
     /// Resets the call counts, but not the peak memory.
     pub fn reset_measurements(&self) {
-        lock(&self.0).host_calls.clear();
+        lock_ignoring_poison(&self.0).host_calls.clear();
     }
 
     /// Returns the calls since the last reset, and the peak memory so far.
     pub fn resource_use(&self) -> PluginResourceUse {
-        lock(&self.0).clone()
+        lock_ignoring_poison(&self.0).clone()
     }
 
     pub(super) fn count_import_call(&self, import: &'static str) {
-        *lock(&self.0).host_calls.entry(import).or_default() += 1;
+        *lock_ignoring_poison(&self.0)
+            .host_calls
+            .entry(import)
+            .or_default() += 1;
     }
 
     pub(super) fn record_peak_memory(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let mut metered = lock(&self.0);
+        let mut metered = lock_ignoring_poison(&self.0);
         metered.memory_bytes = metered.memory_bytes.max(bytes);
     }
 }

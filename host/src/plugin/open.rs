@@ -12,20 +12,20 @@ use super::Error;
 use super::agent_loop::PluginAgentLoop;
 use super::commands::PluginSlashCommand;
 use super::component::ComponentFunctionTool;
-use super::hooks::{self, WasmPointImplementation};
+use super::hooks::{self, WasmExtensionPointImplementation};
 use super::host::SharedPluginState;
 use super::instance::{PluginInstanceTemplate, ReusableInstanceSlot};
 use super::load::{FoundPluginSet, LoadedPlugin};
 use super::loops::PluginLoop;
-use super::manifest::{HookOptions, Manifest, PointDeclaration};
+use super::manifest::{ExtensionPointDeclaration, HookOptions, Manifest};
 use super::startable::StartablePluginSet;
 use super::store::PluginKeyValueStore;
 use super::tools::WasmTool;
 use crate::config::{HookSettings, PluginSettings};
 use crate::point::agent_loop::AgentLoop;
-use crate::point::catalog::{self, PointRow};
+use crate::point::catalog::{self, BuiltinExtensionPoint};
 use crate::point::defined::{PluginDefinedPoint, PluginDefinedPoints};
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::handle::AgentHandle;
 use crate::point::payload::ToolArgumentsChecker;
 use crate::point::registry::{DEFAULT_HOOK_DEADLINE, HookRegistry, HookSpec};
@@ -88,10 +88,10 @@ impl<S: Deref<Target = FoundPluginSet>> StartablePluginSet<S> {
         let mut open = SessionPlugins::default();
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {
-                open.points.add(
+                open.points.add_extension_point(
                     &plugin.manifest.name,
                     name,
-                    convert_plugin_defined_point(name, point)?,
+                    build_plugin_defined_point(name, point)?,
                 );
             }
             if let Some(template) = plugin.instance_template() {
@@ -99,7 +99,7 @@ impl<S: Deref<Target = FoundPluginSet>> StartablePluginSet<S> {
                 plugin.open_for_session(
                     template,
                     backing,
-                    &self.list_implemented_points(&plugin.manifest),
+                    &self.list_implemented_extension_points(&plugin.manifest),
                     &mut open,
                 );
             }
@@ -130,7 +130,7 @@ impl FoundPluginSet {
             plugin.open_for_session(
                 template,
                 backing,
-                &self.list_implemented_points(&plugin.manifest),
+                &self.list_implemented_extension_points(&plugin.manifest),
                 &mut open,
             );
         }
@@ -152,7 +152,10 @@ impl FoundPluginSet {
     /// Returns the plugin-defined points that a plugin implements, each with the kind that its
     /// owner declared. The kind determines what happens by default if an implementer fails: a gate
     /// refuses.
-    fn list_implemented_points<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
+    fn list_implemented_extension_points<'a>(
+        &self,
+        manifest: &'a Manifest,
+    ) -> Vec<(&'a str, ExtensionPointKind)> {
         let kind = |full_name: &'a String| {
             let (owner, name) = full_name.split_once('.')?;
             let owner = self
@@ -170,7 +173,7 @@ impl LoadedPlugin {
         &self,
         template: &Arc<PluginInstanceTemplate>,
         backing: Arc<SharedPluginState>,
-        implemented: &[(&str, PointKind)],
+        implemented: &[(&str, ExtensionPointKind)],
         open: &mut SessionPlugins,
     ) {
         open.limits.push(PluginSessionUsageLimits {
@@ -180,9 +183,10 @@ impl LoadedPlugin {
         let slot = &Arc::new(ReusableInstanceSlot::new(template.clone(), backing));
         // Hooks in the background have a separate instance: a slow background hook must not make a
         // guard of the same plugin miss its deadline.
-        let background = Arc::new(slot.new_sibling_slot());
-        let spec =
-            |row: &PointRow| self.hook_spec(row.name, row.kind, &self.manifest.hook(row.name));
+        let background = Arc::new(slot.create_additional_slot());
+        let spec = |row: &BuiltinExtensionPoint| {
+            self.hook_spec(row.name, row.kind, &self.manifest.hook(row.name))
+        };
         hooks::bind_component_hooks(&mut open.registry, slot, &background, self, &spec);
         for (point, kind) in implemented {
             let options = self
@@ -192,7 +196,7 @@ impl LoadedPlugin {
                 .cloned()
                 .unwrap_or_default();
             let spec = self.hook_spec(point, *kind, &options);
-            let implement = WasmPointImplementation {
+            let implement = WasmExtensionPointImplementation {
                 slot: slot.clone(),
                 point: (*point).to_owned(),
             };
@@ -218,7 +222,7 @@ impl LoadedPlugin {
                 plugin: self.request.plugin.clone(),
                 // The agent loop occupies its instance during the entire turn, so the plugin's
                 // hooks need another instance.
-                slot: Arc::new(slot.new_sibling_slot()),
+                slot: Arc::new(slot.create_additional_slot()),
                 deadline: super::tools::tool_call_deadline(&self.manifest),
             }));
         }
@@ -234,14 +238,18 @@ impl LoadedPlugin {
                 tracking: super::tools::file_change_tracking_method(self.granted_capabilities()),
             }));
         }
-        for spec in self.tools.iter().filter(|_| !self.is_foreign()) {
+        for spec in self
+            .tools
+            .iter()
+            .filter(|_| !self.is_component_without_contract())
+        {
             open.tools.push(Arc::new(WasmTool {
                 spec: spec.clone(),
                 slot: slot.clone(),
                 deadline: super::tools::tool_call_deadline(&self.manifest),
                 may: may.clone(),
                 tracking: super::tools::file_change_tracking_method(self.granted_capabilities()),
-                repetition: super::tools::tool_call_repetition_rule(&self.manifest, &spec.name),
+                repetition: super::tools::interrupted_call_retry_rule(&self.manifest, &spec.name),
             }));
         }
     }
@@ -250,7 +258,7 @@ impl LoadedPlugin {
     pub(super) fn hook_spec(
         &self,
         point: &str,
-        kind: PointKind,
+        kind: ExtensionPointKind,
         options: &HookOptions,
     ) -> HookSpec {
         self.build_hook_spec(
@@ -273,9 +281,10 @@ pub fn max_hook_deadline(options: &HookOptions, waits: bool) -> Duration {
     }
 }
 
-pub(super) fn hook_settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
+pub(super) fn find_hook_settings(plugin: &PluginSettings, point: &str) -> HookSettings {
     let is_it = |name: &String| {
-        name == point || catalog::find_builtin_point(name).is_some_and(|row| row.name == point)
+        name == point
+            || catalog::find_builtin_extension_point(name).is_some_and(|row| row.name == point)
     };
     let found = plugin.hooks.iter().find(|(name, _)| is_it(name));
     found
@@ -283,9 +292,9 @@ pub(super) fn hook_settings_for(plugin: &PluginSettings, point: &str) -> HookSet
         .unwrap_or_default()
 }
 
-fn convert_plugin_defined_point(
+fn build_plugin_defined_point(
     name: &str,
-    point: &PointDeclaration,
+    point: &ExtensionPointDeclaration,
 ) -> Result<PluginDefinedPoint, Error> {
     let compile =
         |which: &str, declared: &Option<Value>| -> Result<Arc<ToolArgumentsChecker>, Error> {

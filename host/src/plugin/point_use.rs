@@ -2,35 +2,35 @@
 //! plugins that call the point. Covers the points of the host and those that plugins define.
 //!
 //! The module keeps no state: it reads manifests and reports. It must not depend on how the list is
-//! displayed. Start from [`list_point_uses`].
+//! displayed. Start from [`list_extension_point_usages`].
 
 use serde::Serialize;
 
 use super::contract;
-use super::inspect::{Report, build_plugin_report};
+use super::inspect::{PluginReport, build_plugin_report};
 use super::load::LoadedPlugin;
 use crate::point::catalog::CATALOG;
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 
 /// Interface through which a component calls points.
 const POINTS_INTERFACE_NAME: &str = "points";
 
 /// A point, and the plugins that have hooks at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PointUse {
+pub struct ExtensionPointUsage {
     /// Name of the point; `owner.NAME` for a point that a plugin defines.
     pub point: String,
     /// Plugin that defines the point; absent for a point of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Kind of the point.
-    pub kind: PointKind,
+    pub kind: ExtensionPointKind,
     /// Purpose of the point, as the plugin that defines the point describes it; empty for a point
     /// of the host.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Hooks or implementations of the point, in the order in which they are called.
-    pub actors: Vec<PluginHookEntry>,
+    pub actors: Vec<PluginWithHook>,
     /// Plugins that may call the point and that import the interface `points`; empty for a point of
     /// the host, because only the host calls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ pub struct PointUse {
 
 /// Plugin that has a hook at a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PluginHookEntry {
+pub struct PluginWithHook {
     /// Name of the plugin.
     pub plugin: String,
     /// Priority of the hook; lower runs first.
@@ -49,14 +49,16 @@ pub struct PluginHookEntry {
 /// Lists the points of the host at which a loaded plugin has a hook, and all points that loaded
 /// plugins define. Points of the host come first, in the order of a turn.
 #[must_use]
-pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) -> Vec<PointUse> {
-    let loaded: Vec<(&LoadedPlugin, Report)> = plugins
+pub fn list_extension_point_usages<'a>(
+    plugins: impl IntoIterator<Item = &'a LoadedPlugin>,
+) -> Vec<ExtensionPointUsage> {
+    let loaded: Vec<(&LoadedPlugin, PluginReport)> = plugins
         .into_iter()
         .map(|plugin| (plugin, build_plugin_report(plugin)))
         .collect();
-    let mut uses: Vec<PointUse> = CATALOG
+    let mut uses: Vec<ExtensionPointUsage> = CATALOG
         .iter()
-        .map(|row| PointUse {
+        .map(|row| ExtensionPointUsage {
             point: row.name.to_owned(),
             owner: None,
             kind: row.kind,
@@ -71,15 +73,15 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
         for (point, declared) in &owner.manifest.points {
             let full_name = format!("{name}.{point}");
             let may_call = |plugin: &String| plugin == name || declared.callers.contains(plugin);
-            let calls = |report: &&Report| {
+            let calls = |report: &&PluginReport| {
                 may_call(&report.name)
                     && report
                         .imports
                         .iter()
-                        .any(|import| is_point_call_interface(&import.interface))
+                        .any(|import| is_extension_point_call_interface(&import.interface))
             };
             let callers = loaded.iter().map(|(_, report)| report).filter(calls);
-            uses.push(PointUse {
+            uses.push(ExtensionPointUsage {
                 owner: Some(name.clone()),
                 kind: declared.kind,
                 description: declared.description.clone(),
@@ -93,16 +95,19 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
 }
 
 /// Whether an import is the interface through which a component calls points.
-fn is_point_call_interface(import: &str) -> bool {
+fn is_extension_point_call_interface(import: &str) -> bool {
     contract::split_interface_name(import).map_or(import, |(own, _)| own) == POINTS_INTERFACE_NAME
 }
 
 /// Returns the enabled hooks at a point of the host.
-fn enabled_hooks_at_point(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PluginHookEntry> {
+fn enabled_hooks_at_point(
+    point: &str,
+    loaded: &[(&LoadedPlugin, PluginReport)],
+) -> Vec<PluginWithHook> {
     let hooks = loaded.iter().flat_map(|(_, report)| {
         let own = report.hooks.iter();
         own.filter(|hook| hook.point == point && hook.enabled)
-            .map(|hook| PluginHookEntry {
+            .map(|hook| PluginWithHook {
                 plugin: report.name.clone(),
                 priority: hook.priority,
             })
@@ -113,12 +118,12 @@ fn enabled_hooks_at_point(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Ve
 /// Returns the implementers of a plugin-defined point.
 fn list_plugins_implementing_point(
     full_name: &str,
-    kind: PointKind,
-    loaded: &[(&LoadedPlugin, Report)],
-) -> Vec<PluginHookEntry> {
+    kind: ExtensionPointKind,
+    loaded: &[(&LoadedPlugin, PluginReport)],
+) -> Vec<PluginWithHook> {
     let all = loaded.iter().filter_map(|(plugin, report)| {
         let options = plugin.manifest.implements.get(full_name)?;
-        Some(PluginHookEntry {
+        Some(PluginWithHook {
             plugin: report.name.clone(),
             priority: plugin.hook_spec(full_name, kind, options).priority,
         })
@@ -126,7 +131,7 @@ fn list_plugins_implementing_point(
     sort_hooks_by_priority(all.collect())
 }
 
-fn sort_hooks_by_priority(mut actors: Vec<PluginHookEntry>) -> Vec<PluginHookEntry> {
+fn sort_hooks_by_priority(mut actors: Vec<PluginWithHook>) -> Vec<PluginWithHook> {
     actors.sort_by_cached_key(|actor| (actor.priority, actor.plugin.clone()));
     actors
 }

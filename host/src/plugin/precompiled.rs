@@ -8,19 +8,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rind_embed::decompress_with_base;
+use rind_embed::decompress_with_dictionary;
 
 /// Packed native code of one component: the digest of the component, as `sha256:` and 64 hex
 /// digits, and the code.
-pub type PackedNativeCode = (&'static str, &'static [u8]);
+pub type CompressedNativeCode = (&'static str, &'static [u8]);
 
-/// Native code of components, packed with `rind_embed::compress_with_base`: the first is complete,
-/// and each other is stored as a difference from the first. Empty by default.
+/// Native code of components, packed with `rind_embed::compress_with_dictionary`: the first is
+/// complete, and each other is stored as a difference from the first. Empty by default.
 ///
 /// A non-empty set is `unsafe` to create, because the code is executed without a check.
 #[derive(Clone, Default)]
 pub struct PrecompiledComponents {
-    packed: &'static [PackedNativeCode],
+    packed: &'static [CompressedNativeCode],
     /// Unpacked code of the first component, which is needed to unpack the others. Kept in memory
     /// only while a caller uses it.
     first: Arc<Mutex<Weak<Vec<u8>>>>,
@@ -38,7 +38,7 @@ impl PrecompiledComponents {
         unsafe_code,
         reason = "only its maker knows where native code comes from"
     )]
-    pub unsafe fn new(packed: &'static [PackedNativeCode]) -> Self {
+    pub unsafe fn new(packed: &'static [CompressedNativeCode]) -> Self {
         Self {
             packed,
             first: Arc::default(),
@@ -54,7 +54,9 @@ impl PrecompiledComponents {
             return Some(first);
         }
         let (_, packed) = self.packed.get(at)?;
-        decompress_with_base(&first, packed).ok().map(Arc::new)
+        decompress_with_dictionary(&first, packed)
+            .ok()
+            .map(Arc::new)
     }
 
     fn unpack_first_component(&self) -> Option<Arc<Vec<u8>>> {
@@ -63,7 +65,7 @@ impl PrecompiledComponents {
             return Some(first);
         }
         let (_, packed) = self.packed.first()?;
-        let first = Arc::new(decompress_with_base(&[], packed).ok()?);
+        let first = Arc::new(decompress_with_dictionary(&[], packed).ok()?);
         *held = Arc::downgrade(&first);
         Some(first)
     }

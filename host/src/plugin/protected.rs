@@ -12,7 +12,7 @@ use crate::config::PluginSettings;
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
 use crate::grant::policy::CapabilityPolicy;
-use crate::paths::ADMIN_POLICY;
+use crate::paths::ADMIN_POLICY_FILE_PATH;
 
 /// Names of protected plugins.
 const PROTECTED_PLUGIN_NAMES: &[&str] = &[rind_audit::PLUGIN];
@@ -48,10 +48,10 @@ pub fn find_protected_plugins(
 /// Returns the message that a protected plugin was not disabled. `what` describes the flag or
 /// setting that tried to.
 #[must_use]
-pub fn protected_refusal_message(what: &str, plugin: &str) -> String {
+pub fn plugin_disable_refusal_message(what: &str, plugin: &str) -> String {
     format!(
         "plugin {plugin} runs despite {what}: only the administrator can switch it off, with `disable = true` under \
-         [plugins.{plugin}] in {ADMIN_POLICY}"
+         [plugins.{plugin}] in {ADMIN_POLICY_FILE_PATH}"
     )
 }
 
@@ -62,7 +62,7 @@ pub(super) fn effective_plugin_policy<'a>(
     policy: &'a CapabilityPolicy,
 ) -> Cow<'a, CapabilityPolicy> {
     if is_protected_plugin(plugin) {
-        Cow::Owned(policy.restricted_to_admin_file())
+        Cow::Owned(policy.to_administrator_policy())
     } else {
         Cow::Borrowed(policy)
     }
@@ -78,25 +78,25 @@ pub(super) fn restrict_protected_plugin_settings(
     options: &PluginLoadOptions,
 ) -> Vec<String> {
     let plugin = manifest.name.as_str();
-    let is_more = |settings: &PluginSettings| *settings != settings_with_config_only(settings);
+    let is_more = |settings: &PluginSettings| *settings != settings_reduced_to_config(settings);
     let mut refused = Vec::new();
     let of_project = options.project_settings.get(plugin);
     if is_more(settings) || of_project.is_some_and(is_more) {
         let what = format!("the settings of [plugins.{plugin}]");
-        refused.push(protected_refusal_message(&what, plugin));
+        refused.push(plugin_disable_refusal_message(&what, plugin));
     }
     let policy = &options.grants.policy;
     if let (Some(place), None) = (
         policy.find_disabling_entry(plugin),
         policy
-            .restricted_to_admin_file()
+            .to_administrator_policy()
             .find_disabling_entry(plugin),
     ) {
-        refused.push(protected_refusal_message(&place, plugin));
+        refused.push(plugin_disable_refusal_message(&place, plugin));
     }
-    *settings = settings_with_config_only(settings);
+    *settings = settings_reduced_to_config(settings);
     // For any other plugin, a `config` that does not fit the schema prevents loading.
-    let place = options.setting_locator(plugin, Trust::Managed);
+    let place = options.setting_location_finder(plugin, Trust::Managed);
     let place = |keys: &[&str]| place(&[&["config"], keys].concat());
     if let Err(error) = super::settings::effective_plugin_config(manifest, &settings.config, &place)
     {
@@ -108,7 +108,7 @@ pub(super) fn restrict_protected_plugin_settings(
     refused
 }
 
-fn settings_with_config_only(settings: &PluginSettings) -> PluginSettings {
+fn settings_reduced_to_config(settings: &PluginSettings) -> PluginSettings {
     PluginSettings {
         config: settings.config.clone(),
         ..PluginSettings::default()

@@ -2,7 +2,7 @@
 //! missing guard would look like a guard that allows everything.
 //!
 //! Decides which of the plugins that do not run the operator relies on, and why. Start from
-//! [`OperatorRelianceReason`].
+//! [`PluginNeededReason`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,13 +19,13 @@ use crate::config::PluginSettings;
 use crate::grant::Trust;
 use crate::grant::answers::GrantAnswer;
 use crate::grant::ask::GrantOptions;
-use crate::paths::ADMIN_POLICY;
+use crate::paths::ADMIN_POLICY_FILE_PATH;
 use crate::point::catalog;
 use crate::point::failure::OnFailure;
 
 /// Reason why the operator relies on a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OperatorRelianceReason {
+pub enum PluginNeededReason {
     /// The operator's settings have a section for the plugin.
     Configured {
         /// Location of the section that names the plugin: `FILE:LINE`, or a flag.
@@ -49,7 +49,7 @@ pub enum OperatorRelianceReason {
     Protected,
 }
 
-impl fmt::Display for OperatorRelianceReason {
+impl fmt::Display for PluginNeededReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured { place } => write!(f, "{place} configures it"),
@@ -65,10 +65,10 @@ impl fmt::Display for OperatorRelianceReason {
     }
 }
 
-impl OperatorRelianceReason {
+impl PluginNeededReason {
     /// Returns advice on how to run without the plugin.
     #[must_use]
-    pub fn describe_workaround(&self, plugin: &str) -> String {
+    pub fn advice_for_omitting_plugin(&self, plugin: &str) -> String {
         match self {
             Self::Configured { place } => {
                 format!("`--without {plugin}` for one run; `enabled = false` at {place} for good")
@@ -81,7 +81,7 @@ impl OperatorRelianceReason {
                 "`--without {plugin}` for one run; `rind plugin grants --revoke {plugin}` for good"
             ),
             Self::Protected => {
-                format!("`disable = true` under [plugins.{plugin}] in {ADMIN_POLICY}")
+                format!("`disable = true` under [plugins.{plugin}] in {ADMIN_POLICY_FILE_PATH}")
             }
         }
     }
@@ -93,7 +93,7 @@ pub struct MissingReliedOnPlugin {
     /// Name of the plugin.
     pub name: String,
     /// Reason why the operator relies on the plugin.
-    pub reliance: OperatorRelianceReason,
+    pub reliance: PluginNeededReason,
     /// Whether the operator excludes the plugin from this run with `--without`.
     pub is_without: bool,
 }
@@ -102,12 +102,12 @@ pub struct MissingReliedOnPlugin {
 pub const PLUGIN_NOT_FOUND_MESSAGE: &str = "there is no such plugin; see `rind plugin list`";
 
 impl MissingReliedOnPlugin {
-    fn missing_reason(&self) -> String {
+    fn describe_why_missing(&self) -> String {
         match &self.reliance {
-            OperatorRelianceReason::Remembered { source } if source.is_empty() => {
+            PluginNeededReason::Remembered { source } if source.is_empty() => {
                 "it is no longer installed".to_owned()
             }
-            OperatorRelianceReason::Remembered { source } => {
+            PluginNeededReason::Remembered { source } => {
                 format!(
                     "{source} no longer exists, or it belongs to a project that has changed and is not trusted"
                 )
@@ -123,7 +123,7 @@ impl FoundPluginSet {
     /// # Errors
     /// A plugin that the operator relies on does not run. The error lists each such plugin with the
     /// cause and how to continue without it.
-    pub(super) fn check_relied_on_plugins_run(&self) -> Result<(), Error> {
+    pub(super) fn check_needed_plugins_loaded(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;
             Some((left.name.as_str(), left.why.to_string(), reliance))
@@ -135,7 +135,7 @@ impl FoundPluginSet {
             .map(|absent| {
                 (
                     absent.name.as_str(),
-                    absent.missing_reason(),
+                    absent.describe_why_missing(),
                     &absent.reliance,
                 )
             });
@@ -144,7 +144,7 @@ impl FoundPluginSet {
             .map(|(name, why, reliance)| {
                 format!(
                     "plugin {name} cannot run: {why}\n  it is required, because {reliance}\n  to run without it: {}",
-                    reliance.describe_workaround(name)
+                    reliance.advice_for_omitting_plugin(name)
                 )
             })
             .collect();
@@ -158,7 +158,7 @@ impl FoundPluginSet {
 
     /// Decides for each plugin that does not run whether the operator relies on it, and finds the
     /// plugins that are configured or granted but missing.
-    pub(super) fn mark_relied_on_plugins(&mut self, options: &PluginLoadOptions) {
+    pub(super) fn mark_needed_unloaded_plugins(&mut self, options: &PluginLoadOptions) {
         let running: BTreeSet<&str> = self
             .plugins
             .iter()
@@ -166,7 +166,7 @@ impl FoundPluginSet {
             .collect();
         for left in &mut self.left_out {
             if !running.contains(left.name.as_str()) {
-                left.reliance = find_reliance_reason(left, options);
+                left.reliance = find_plugin_needed_reason(left, options);
             }
         }
         if !options.expects_installed {
@@ -175,12 +175,12 @@ impl FoundPluginSet {
         let is_left_out = |name: &str| self.left_out.iter().any(|left| left.name == name);
         let absent = options.settings.keys().filter_map(|name| {
             let is_gone = !running.contains(name.as_str()) && !is_left_out(name);
-            let reliance = find_configured_reliance(name, options).filter(|_| is_gone)?;
+            let reliance = needed_reason_from_settings(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
         // If a missing plugin is both configured and granted, report the location in the settings,
         // because it is more specific.
-        let mut absent: BTreeMap<String, OperatorRelianceReason> = absent.collect();
+        let mut absent: BTreeMap<String, PluginNeededReason> = absent.collect();
         for (name, reliance) in self.find_missing_guard_plugins(options) {
             absent.entry(name).or_insert(reliance);
         }
@@ -200,7 +200,7 @@ impl FoundPluginSet {
     fn find_missing_guard_plugins(
         &self,
         options: &PluginLoadOptions,
-    ) -> Vec<(String, OperatorRelianceReason)> {
+    ) -> Vec<(String, PluginNeededReason)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
         };
@@ -225,23 +225,23 @@ impl FoundPluginSet {
             settings.is_some_and(|settings| !settings.enabled)
         };
         answers
-            .answers_for_blocking_hooks(options.grants.session.as_deref())
+            .answers_for_plugins_with_blocking_hooks(options.grants.session.as_deref())
             .filter(|answer| is_here(answer) && !is_found(answer) && !is_off(answer))
             .map(|answer| {
                 let source = answer.source.clone();
                 (
                     answer.plugin.clone(),
-                    OperatorRelianceReason::Remembered { source },
+                    PluginNeededReason::Remembered { source },
                 )
             })
             .collect()
     }
 }
 
-fn find_reliance_reason(
+fn find_plugin_needed_reason(
     left: &SkippedPlugin,
     options: &PluginLoadOptions,
-) -> Option<OperatorRelianceReason> {
+) -> Option<PluginNeededReason> {
     let name = left.name.as_str();
     match &left.why {
         // The operator left the plugin out of this run with a flag.
@@ -249,17 +249,17 @@ fn find_reliance_reason(
         // A project may switch off its own plugins, but not a plugin that the operator set up.
         PluginSkipReason::Disabled { .. } | PluginSkipReason::Disallowed { .. } => {
             let is_by_project = matches!(left.why, PluginSkipReason::Disabled { .. });
-            return find_configured_reliance(name, options).filter(|_| is_by_project);
+            return needed_reason_from_settings(name, options).filter(|_| is_by_project);
         }
         // Another plugin is loaded under this name and is checked instead.
         PluginSkipReason::Shadowed { .. } => return None,
         PluginSkipReason::Failed(_) | PluginSkipReason::Held(_) => {}
     }
     if protected::is_protected_plugin(name) && left.found.trust == Trust::Managed {
-        return Some(OperatorRelianceReason::Protected);
+        return Some(PluginNeededReason::Protected);
     }
-    let named = |flag| OperatorRelianceReason::Named { flag };
-    find_configured_reliance(name, options)
+    let named = |flag| PluginNeededReason::Named { flag };
+    needed_reason_from_settings(name, options)
         .or_else(|| (left.found.trust == Trust::Local).then(|| named("`--plugin`")))
         .or_else(|| {
             let flags = &options.grants.flags;
@@ -267,20 +267,19 @@ fn find_reliance_reason(
             is_named.then(|| named("`--grant`"))
         })
         .or_else(|| {
-            is_relied_on_guard_plugin(left, &options.grants)
-                .then_some(OperatorRelianceReason::Guard)
+            is_relied_on_guard_plugin(left, &options.grants).then_some(PluginNeededReason::Guard)
         })
 }
 
 /// Returns the reliance on a plugin that the operator's own settings configure, with the location
 /// in the settings; `None` if they do not configure the plugin or switch it off.
-fn find_configured_reliance(
+fn needed_reason_from_settings(
     name: &str,
     options: &PluginLoadOptions,
-) -> Option<OperatorRelianceReason> {
+) -> Option<PluginNeededReason> {
     options.settings.get(name).filter(|own| own.enabled)?;
     let place = options.written.value_locations(&["plugins", name]).pop();
-    Some(OperatorRelianceReason::Configured {
+    Some(PluginNeededReason::Configured {
         place: place.unwrap_or_else(|| format!("[plugins.{name}]")),
     })
 }
@@ -295,7 +294,7 @@ fn is_relied_on_guard_plugin(left: &SkippedPlugin, grants: &GrantOptions) -> boo
             let session = grants.session.as_deref();
             answers.has_answered_about_plugin(
                 &left.name,
-                &unverified_plugin_folder(&left.found),
+                &folder_of_unverified_plugin(&left.found),
                 session,
             )
         })
@@ -309,7 +308,7 @@ fn is_relied_on_guard_plugin(left: &SkippedPlugin, grants: &GrantOptions) -> boo
 
 /// Returns the folder of a plugin whose name is not verified (project, local); empty for all other
 /// plugins.
-pub(super) fn unverified_plugin_folder(found: &FoundPlugin) -> String {
+pub(super) fn folder_of_unverified_plugin(found: &FoundPlugin) -> String {
     if found.trust <= Trust::User {
         String::new()
     } else {
@@ -320,7 +319,7 @@ pub(super) fn unverified_plugin_folder(found: &FoundPlugin) -> String {
 /// Whether a hook of the plugin may block when it fails, according to the manifest and the
 /// operator's settings. If the manifest names no hook, the exported hooks are unknown, so the
 /// result is true unless the settings say `skip`.
-pub(super) fn may_block_on_failure(manifest: &Manifest, settings: &PluginSettings) -> bool {
+pub(super) fn may_have_blocking_hook(manifest: &Manifest, settings: &PluginSettings) -> bool {
     let declared = manifest.hooks.iter();
     let mut hooks = declared.map(|(point, options)| (point.get_ref().as_str(), options));
     let is_unknown = manifest.hooks.is_empty() && settings.on_failure != Some(OnFailure::Skip);
@@ -328,11 +327,12 @@ pub(super) fn may_block_on_failure(manifest: &Manifest, settings: &PluginSetting
         || hooks.any(|(point, options)| is_hook_blocking_on_failure(point, options, settings))
 }
 
-/// Whether a hook of the plugin blocks when it fails. Unlike in [`may_block_on_failure`], the
+/// Whether a hook of the plugin blocks when it fails. Unlike in [`may_have_blocking_hook`], the
 /// exported hooks are known.
 pub(super) fn has_blocking_hook(plugin: &PluginWithListedTools) -> bool {
     let exports = plugin.exports.iter();
-    let mut points = exports.filter(|export| catalog::find_builtin_point(export).is_some());
+    let mut points =
+        exports.filter(|export| catalog::find_builtin_extension_point(export).is_some());
     points.any(|point| {
         is_hook_blocking_on_failure(point, &plugin.manifest.hook(point), &plugin.settings)
     })
@@ -343,8 +343,9 @@ fn is_hook_blocking_on_failure(
     options: &HookOptions,
     settings: &PluginSettings,
 ) -> bool {
-    let own = super::open::hook_settings_for(settings, point);
-    let by_kind = catalog::find_builtin_point(point).map(catalog::PointRow::default_failure_action);
+    let own = super::open::find_hook_settings(settings, point);
+    let by_kind = catalog::find_builtin_extension_point(point)
+        .map(catalog::BuiltinExtensionPoint::default_failure_action);
     let on_failure = own.on_failure.or(settings.on_failure);
     own.enabled && on_failure.or(options.on_failure).or(by_kind) == Some(OnFailure::Block)
 }

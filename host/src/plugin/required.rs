@@ -74,6 +74,6 @@ fn find_disabled_hook(plugin: &LoadedPlugin) -> Option<&str> {
     let mut points = plugin.exports.iter().map(String::as_str);
     points.find(|point| {
         !plugin.hook_settings(point).enabled
-            && plugin.empty_settings_disabling_hook(point).is_empty()
+            && plugin.find_settings_disabling_hook(point).is_empty()
     })
 }

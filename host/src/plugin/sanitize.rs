@@ -6,7 +6,7 @@
 //! (files, requests) does not pass through here: requests with a secret are refused at egress, and
 //! files stay where the plugin may write.
 //!
-//! Start from [`CallSanitizer`].
+//! Start from [`GuestTextSanitizer`].
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::host::{HostState, SharedPluginState};
 use crate::point::caller::Caller;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{MaskedText, SecretScanner, mask_secrets_in_json, run_blocking_scan};
 use crate::text::escape_and_truncate_line;
@@ -42,7 +42,7 @@ pub(super) struct ReportedSecretMaskings {
 impl ReportedSecretMaskings {
     /// Records that `rules` found secrets in `target` during the turn and step `at`. Returns the
     /// rules for which this was not recorded before.
-    fn record_new_rules(
+    fn record_secret_rule_matches(
         &mut self,
         at: (u32, u32),
         target: &str,
@@ -65,7 +65,7 @@ impl ReportedSecretMaskings {
 
 /// Sanitizer for one call of one plugin.
 #[derive(Clone, Copy)]
-pub(super) struct CallSanitizer<'a> {
+pub(super) struct GuestTextSanitizer<'a> {
     backing: &'a SharedPluginState,
     caller: &'a Caller,
     /// Origin of the text: the name of a point, `tool`, or the name of an import.
@@ -77,7 +77,7 @@ pub(super) struct CallSanitizer<'a> {
     given: Option<&'a str>,
 }
 
-impl<'a> CallSanitizer<'a> {
+impl<'a> GuestTextSanitizer<'a> {
     pub(super) fn new(backing: &'a SharedPluginState, caller: &'a Caller, place: &'a str) -> Self {
         Self {
             backing,
@@ -101,12 +101,12 @@ impl<'a> CallSanitizer<'a> {
     }
 
     /// Sets the text that the guest received as payload.
-    pub(super) fn with_payload_text(self, given: Option<&'a str>) -> Self {
+    pub(super) fn with_received_payload_text(self, given: Option<&'a str>) -> Self {
         Self { given, ..self }
     }
 
     /// Creates a sanitizer for the call that an instance is running.
-    pub(super) fn for_current_call(state: &'a HostState, place: &'a str) -> Self {
+    pub(super) fn for_current_guest_call(state: &'a HostState, place: &'a str) -> Self {
         Self::new(&state.backing, &state.call.caller, place)
     }
 
@@ -114,13 +114,13 @@ impl<'a> CallSanitizer<'a> {
     pub(super) fn text(&self, what: &str, text: String) -> String {
         match run_blocking_scan(text.len(), || SecretScanner::shared().mask_secrets(&text)) {
             None => text,
-            Some(masked) => self.record_masking_and_return_text(what, masked),
+            Some(masked) => self.record_and_unwrap_masked_text(what, masked),
         }
     }
 
     /// Sanitizes a replacement for the payload text. If the guest returns the payload text itself,
     /// the result is `None`, and the text is not scanned again.
-    pub(super) fn sanitize_replacement(&self, what: &str, text: String) -> Option<String> {
+    pub(super) fn sanitize_payload_replacement(&self, what: &str, text: String) -> Option<String> {
         (self.given != Some(text.as_str())).then(|| self.text(what, text))
     }
 
@@ -131,7 +131,7 @@ impl<'a> CallSanitizer<'a> {
         match run_blocking_scan(text.len(), || SecretScanner::shared().mask_secrets(text)) {
             None => escape_and_truncate_line(text, limit),
             Some(masked) => {
-                escape_and_truncate_line(&self.record_masking_and_return_text(what, masked), limit)
+                escape_and_truncate_line(&self.record_and_unwrap_masked_text(what, masked), limit)
             }
         }
     }
@@ -148,7 +148,7 @@ impl<'a> CallSanitizer<'a> {
         let mut text = match scanner.mask_secrets(&text) {
             None => text,
             Some(masked) if is_valid_json(&masked.text) || !is_valid_json(&text) => {
-                self.record_masking_and_return_text(what, masked)
+                self.record_and_unwrap_masked_text(what, masked)
             }
             Some(_) => self.mask_secrets_in_json_strings(what, text),
         };
@@ -162,11 +162,11 @@ impl<'a> CallSanitizer<'a> {
 
     /// Checks a name under which a value is stored. A name that contains a secret is refused, not
     /// masked, because masking could make two names equal.
-    pub(super) fn check_name_without_secrets(
+    pub(super) fn reject_name_with_secret(
         &self,
         what: &str,
         name: &str,
-    ) -> Result<(), HandleError> {
+    ) -> Result<(), HostFunctionError> {
         let found = run_blocking_scan(name.len(), || SecretScanner::shared().find_secrets(name));
         if found.is_empty() {
             return Ok(());
@@ -174,7 +174,7 @@ impl<'a> CallSanitizer<'a> {
         let rules: BTreeSet<_> = found.into_iter().map(|finding| finding.rule).collect();
         let listed = join_rule_names(&rules);
         self.record_secret_masking(what, &rules, AccessOutcome::Denied);
-        Err(HandleError::Denied(format!(
+        Err(HostFunctionError::Denied(format!(
             "the {what} contains what looks like a secret ({listed}); remove it"
         )))
     }
@@ -193,7 +193,7 @@ impl<'a> CallSanitizer<'a> {
         value.to_string()
     }
 
-    fn record_masking_and_return_text(&self, what: &str, masked: MaskedText) -> String {
+    fn record_and_unwrap_masked_text(&self, what: &str, masked: MaskedText) -> String {
         self.record_secret_masking(what, &masked.rules, AccessOutcome::Masked);
         masked.text
     }
@@ -211,16 +211,16 @@ impl<'a> CallSanitizer<'a> {
         let fresh = {
             let reported = self.backing.reported.lock();
             let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
-            reported.record_new_rules(at, &target, rules)
+            reported.record_secret_rule_matches(at, &target, rules)
         };
         if fresh.is_empty() {
             return;
         }
-        let mut origin = self.caller.origin();
+        let mut origin = self.caller.action_origin();
         if self.is_hook {
             origin.point = Some(self.place.to_owned().into());
         }
-        self.backing.handle.access(AccessRecord {
+        self.backing.handle.record_access(AccessRecord {
             plugin: self.backing.plugin.clone(),
             reached: Reached::Secret,
             target,

@@ -36,10 +36,10 @@ pub(super) fn effective_plugin_config(
             _ => Err(refuse(&[], "the plugin takes no settings".to_owned())),
         };
     };
-    let schema = complete_config_schema(declared);
+    let schema = add_omitted_schema_keywords(declared);
     let mut config = given;
     fill_setting_defaults(&schema, &mut config);
-    match schema::find_first_settings_fault(&schema, &config) {
+    match schema::find_user_settings_fault(&schema, &config) {
         Ok(None) => Ok(config),
         Ok(Some(misfit)) => Err(refuse(&misfit.keys, misfit.message)),
         Err(e) => Err(refuse(
@@ -51,7 +51,7 @@ pub(super) fn effective_plugin_config(
 
 /// Adds the parts that the schema in `[config]` may omit: `"type": "object"`, and that unknown keys
 /// are errors.
-fn complete_config_schema(declared: &Value) -> Value {
+fn add_omitted_schema_keywords(declared: &Value) -> Value {
     let mut schema = declared.clone();
     if let Value::Object(map) = &mut schema {
         map.entry("type").or_insert_with(|| Value::from("object"));

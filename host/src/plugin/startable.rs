@@ -22,7 +22,7 @@ impl<S: Deref<Target = FoundPluginSet>> StartablePluginSet<S> {
     /// why it does not run, and how to continue without it.
     pub fn try_from_plugin_set(set: S) -> Result<Self, Error> {
         set.check_required_plugins()?;
-        set.check_relied_on_plugins_run()?;
+        set.check_needed_plugins_loaded()?;
         Ok(Self(set))
     }
 }

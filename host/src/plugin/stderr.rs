@@ -13,7 +13,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Number of bytes that a guest may write in one call of the stream's `write`.
 const MAX_STDERR_WRITE_BYTES: usize = 64 << 10;
@@ -42,7 +42,7 @@ impl GuestStderrTail {
     /// whitespace, because a truncated word may be part of a secret that no rule recognizes;
     /// without whitespace the text is empty.
     pub(super) fn text(&self) -> String {
-        let mut bytes: Vec<u8> = lock(&self.kept).iter().copied().collect();
+        let mut bytes: Vec<u8> = lock_ignoring_poison(&self.kept).iter().copied().collect();
         if bytes.len() == self.capacity {
             let blank = bytes.iter().position(u8::is_ascii_whitespace);
             bytes.drain(..blank.map_or(bytes.len(), |at| at + 1));
@@ -59,13 +59,13 @@ impl GuestStderrTail {
     /// call.
     pub(super) fn clear_tail(&self) {
         if self.is_dirty.load(Ordering::Acquire) && self.is_dirty.swap(false, Ordering::AcqRel) {
-            lock(&self.kept).clear();
+            lock_ignoring_poison(&self.kept).clear();
         }
     }
 
     fn push(&self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(self.capacity)..];
-        let mut kept = lock(&self.kept);
+        let mut kept = lock_ignoring_poison(&self.kept);
         let over = (kept.len() + bytes.len()).saturating_sub(self.capacity);
         kept.drain(..over);
         kept.extend(bytes);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use super::discover::FoundPlugin;
 use crate::disk::{create_private_folder, replace_private_file};
 use crate::grant::Trust;
-use crate::lock::lock;
-use crate::point::handle::HandleError;
+use crate::lock::lock_ignoring_poison;
+use crate::point::handle::HostFunctionError;
 
 /// Maximum length of a key, in bytes.
 pub const MAX_STORE_KEY_BYTES: usize = 256;
@@ -32,7 +32,7 @@ const MAX_STORE_KEYS: usize = 10_000;
 
 /// Time for which a measurement of the used space stays valid while the store is more than half
 /// full. It must be repeated because other processes may write to the same store.
-const NEARLY_FULL_STORE_USAGE_TTL: Duration = Duration::from_secs(1);
+const HALF_FULL_STORE_MEASUREMENT_TTL: Duration = Duration::from_secs(1);
 
 /// Time for which a measurement of the used space stays valid while the store is at most half full.
 /// The time is long because a measurement reads the metadata of every file.
@@ -78,7 +78,7 @@ impl PluginStoreDiskUsage {
         let is_half_full =
             self.total > MAX_PLUGIN_STORE_BYTES / 2 || self.sizes.len() > MAX_STORE_KEYS / 2;
         let holds = if is_half_full {
-            NEARLY_FULL_STORE_USAGE_TTL
+            HALF_FULL_STORE_MEASUREMENT_TTL
         } else {
             STORE_USAGE_TTL
         };
@@ -96,8 +96,8 @@ impl PluginStoreDiskUsage {
     }
 }
 
-fn store_error(error: &io::Error) -> HandleError {
-    HandleError::Failed(format!("cannot access the plugin's store: {error}"))
+fn plugin_store_error(error: &io::Error) -> HostFunctionError {
+    HostFunctionError::Failed(format!("cannot access the plugin's store: {error}"))
 }
 
 /// Returns the plugin's own directory under `data`. For project and command-line plugins, whose
@@ -126,9 +126,9 @@ pub fn plugin_data_folder(own: &Path) -> PathBuf {
 }
 
 /// Checks the length of a key of the interfaces `state` and `store`.
-pub fn check_key_length(key: &str) -> Result<(), HandleError> {
+pub fn check_key_length(key: &str) -> Result<(), HostFunctionError> {
     if key.is_empty() || key.len() > MAX_STORE_KEY_BYTES {
-        return Err(HandleError::InvalidInput(format!(
+        return Err(HostFunctionError::InvalidInput(format!(
             "a key of the store must have 1 to {MAX_STORE_KEY_BYTES} bytes, but this one has {}",
             key.len()
         )));
@@ -155,10 +155,10 @@ impl PluginKeyValueStore {
         Self { is_closed, ..self }
     }
 
-    fn check_writable(&self) -> Result<(), HandleError> {
+    fn check_writable(&self) -> Result<(), HostFunctionError> {
         if self.is_closed {
             let why = "values cannot be stored while the plugin only lists its tools";
-            return Err(HandleError::Denied(why.to_owned()));
+            return Err(HostFunctionError::Denied(why.to_owned()));
         }
         Ok(())
     }
@@ -170,57 +170,58 @@ impl PluginKeyValueStore {
     }
 
     /// Returns the value of a key, if set.
-    pub fn get(&self, key: &str) -> Result<Option<String>, HandleError> {
+    pub fn get(&self, key: &str) -> Result<Option<String>, HostFunctionError> {
         check_key_length(key)?;
         match fs::read_to_string(self.value_file_path(key)) {
             Ok(text) => Ok(text.split_once('\n').map(|(_, value)| value.to_owned())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(store_error(&e)),
+            Err(e) => Err(plugin_store_error(&e)),
         }
     }
 
     /// Sets a key atomically.
-    pub fn set(&self, key: &str, value: &str) -> Result<(), HandleError> {
+    pub fn set(&self, key: &str, value: &str) -> Result<(), HostFunctionError> {
         check_key_length(key)?;
         self.check_writable()?;
         if value.len() > MAX_STORE_VALUE_BYTES {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "the value has {} bytes, at most {MAX_STORE_VALUE_BYTES} are allowed",
                 value.len()
             )));
         }
-        create_private_folder(&self.folder).map_err(|e| store_error(&e))?;
+        create_private_folder(&self.folder).map_err(|e| plugin_store_error(&e))?;
         let path = self.value_file_path(key);
-        let mut taken = lock(&self.taken);
+        let mut taken = lock_ignoring_poison(&self.taken);
         let now = match taken.take() {
             Some(taken) if !taken.is_measurement_outdated() => taken,
-            _ => PluginStoreDiskUsage::measure_folder(&self.folder).map_err(|e| store_error(&e))?,
+            _ => PluginStoreDiskUsage::measure_folder(&self.folder)
+                .map_err(|e| plugin_store_error(&e))?,
         };
         let now = taken.insert(now);
         let old = now.sizes.get(&path).copied();
         let besides = now.total - old.unwrap_or(0);
         let n_besides = now.sizes.len() - usize::from(old.is_some());
         if besides + value.len() as u64 > MAX_PLUGIN_STORE_BYTES || n_besides >= MAX_STORE_KEYS {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "the store is full: at most {MAX_PLUGIN_STORE_BYTES} bytes in {MAX_STORE_KEYS} keys are kept"
             )));
         }
         let content = format!("{}\n{value}", serde_json::Value::from(key));
-        replace_private_file(&path, content.as_bytes()).map_err(|e| store_error(&e))?;
+        replace_private_file(&path, content.as_bytes()).map_err(|e| plugin_store_error(&e))?;
         now.set_file_size(path, content.len() as u64);
         Ok(())
     }
 
     /// Removes a key; does nothing if the key is not set.
-    pub fn remove(&self, key: &str) -> Result<(), HandleError> {
+    pub fn remove(&self, key: &str) -> Result<(), HostFunctionError> {
         check_key_length(key)?;
         self.check_writable()?;
         let path = self.value_file_path(key);
         match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(store_error(&e)),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(plugin_store_error(&e)),
             _ => {}
         }
-        let mut taken = lock(&self.taken);
+        let mut taken = lock_ignoring_poison(&self.taken);
         if let Some(taken) = &mut *taken {
             taken.remove_file(&path);
         }
@@ -228,14 +229,14 @@ impl PluginKeyValueStore {
     }
 
     /// Returns the keys of the store that start with `prefix`, sorted.
-    pub fn keys(&self, prefix: &str) -> Result<Vec<String>, HandleError> {
+    pub fn keys(&self, prefix: &str) -> Result<Vec<String>, HostFunctionError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(store_error(&e)),
+            Err(e) => return Err(plugin_store_error(&e)),
         };
         let names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-        let mut known = lock(&self.known);
+        let mut known = lock_ignoring_poison(&self.known);
         // Forget keys of files that other processes have removed.
         if known.len() > names.len() {
             let present: HashSet<&OsString> = names.iter().collect();
@@ -245,7 +246,7 @@ impl PluginKeyValueStore {
         for name in names {
             let key = match known.entry(name) {
                 Entry::Occupied(own) => own.into_mut(),
-                Entry::Vacant(free) => match read_key_of_file(&self.folder, free.key()) {
+                Entry::Vacant(free) => match read_stored_key(&self.folder, free.key()) {
                     Some(key) => free.insert(key),
                     None => continue,
                 },
@@ -269,7 +270,7 @@ fn value_file_name(key: &str) -> String {
 
 /// Reads the key from the first line of a file. Returns `None` if the file name is not the hash of
 /// that key, as with the temporary file of a process that was killed while it wrote.
-fn read_key_of_file(folder: &Path, name: &OsStr) -> Option<String> {
+fn read_stored_key(folder: &Path, name: &OsStr) -> Option<String> {
     let file = fs::File::open(folder.join(name)).ok()?;
     let mut line = String::new();
     io::BufReader::new(file).read_line(&mut line).ok()?;
@@ -335,10 +336,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = PluginKeyValueStore::new(folder.path().join("store"));
         let closed = store.clone().into_read_only();
-        assert!(matches!(closed.set("a", "1"), Err(HandleError::Denied(_))));
+        assert!(matches!(
+            closed.set("a", "1"),
+            Err(HostFunctionError::Denied(_))
+        ));
         assert!(!folder.path().join("store").exists());
         store.set("a", "1").unwrap();
-        assert!(matches!(closed.remove("a"), Err(HandleError::Denied(_))));
+        assert!(matches!(
+            closed.remove("a"),
+            Err(HostFunctionError::Denied(_))
+        ));
         assert_eq!(closed.get("a").unwrap().as_deref(), Some("1"));
     }
 
@@ -348,22 +355,22 @@ mod tests {
         let store = PluginKeyValueStore::new(folder.path().to_owned());
         assert!(matches!(
             store.set("", "x"),
-            Err(HandleError::InvalidInput(_))
+            Err(HostFunctionError::InvalidInput(_))
         ));
         assert!(matches!(
             store.get(&"k".repeat(257)),
-            Err(HandleError::InvalidInput(_))
+            Err(HostFunctionError::InvalidInput(_))
         ));
         let large = "x".repeat(MAX_STORE_VALUE_BYTES);
         assert!(matches!(
             store.set("a", &(large.clone() + "x")),
-            Err(HandleError::Limit(_))
+            Err(HostFunctionError::Limit(_))
         ));
         for key in ["a", "b", "c"] {
             store.set(key, &large).unwrap();
         }
         assert!(
-            matches!(store.set("d", &large), Err(HandleError::Limit(_))),
+            matches!(store.set("d", &large), Err(HostFunctionError::Limit(_))),
             "the first line of each file counts too"
         );
     }

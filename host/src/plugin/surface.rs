@@ -6,7 +6,7 @@ use std::path::Path;
 use wasmparser::{Parser, Payload};
 
 use super::contract;
-use super::contract::stamp::{self, Stamp};
+use super::contract::stamp::{self, ComponentBuildInfo};
 use super::{Error, foreign};
 
 /// Imports and exports of a component, without those of nested components, and other facts from its
@@ -22,7 +22,7 @@ pub struct ComponentImportsAndExports {
     /// Size of the debug information in the component and all nested modules, in bytes.
     pub debug_bytes: u64,
     /// Stamp of the SDK, if there is one.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<ComponentBuildInfo>,
 }
 
 impl ComponentImportsAndExports {
@@ -62,7 +62,7 @@ impl ComponentImportsAndExports {
                 _ => {}
             }
         }
-        surface.stamp = stamp::check_contract_stamps(bytes)?;
+        surface.stamp = stamp::check_component_contract_versions(bytes)?;
         Ok(surface)
     }
 

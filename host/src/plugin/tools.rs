@@ -17,8 +17,8 @@ use super::exports::PluginExportedFunctions;
 use super::instance::{PluginInstanceInCall, ReusableInstanceSlot};
 use super::load::{FoundPluginSet, LoadedPlugin};
 use super::manifest::Manifest;
-use super::sanitize::CallSanitizer;
-use crate::grant::{self, FolderAccess, FolderRoot, GrantedCapabilities, SideEffect};
+use super::sanitize::GuestTextSanitizer;
+use crate::grant::{self, FolderAccess, GrantedCapabilities, RootFolderKind, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::deadline::run_call_with_deadline;
@@ -141,9 +141,11 @@ pub(super) async fn run_guest_tool(
     let call = pin!(call);
     let answer = tokio::select! {
         answer = run_call_with_deadline(deadline, Instant::now(), call) => answer,
-        () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
+        () = ctx.cancel.cancelled() => return ToolOutput::from_error_content("cancelled"),
     };
-    answer.unwrap_or_else(|failure| ToolOutput::fault(format!("the tool {name} failed: {failure}")))
+    answer.unwrap_or_else(|failure| {
+        ToolOutput::from_fault_content(format!("the tool {name} failed: {failure}"))
+    })
 }
 
 impl Tool for WasmTool {
@@ -151,15 +153,15 @@ impl Tool for WasmTool {
         &self.spec
     }
 
-    fn may(&self) -> Arc<[String]> {
+    fn plugin_permission_texts(&self) -> Arc<[String]> {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         self.tracking
     }
 
-    fn repetition(&self) -> InterruptedCallRepetitionRule {
+    fn interrupted_call_repetition_rule(&self) -> InterruptedCallRepetitionRule {
         self.repetition.clone()
     }
 
@@ -178,10 +180,13 @@ impl WasmTool {
         let arguments = (self.spec.name.clone(), arguments.to_string());
         let called = self.slot.call_guest(&ctx.caller, "tools", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = CallSanitizer::new(self.slot.shared_plugin_state(), &ctx.caller, "tool");
+        let sanitizer =
+            GuestTextSanitizer::new(self.slot.shared_plugin_state(), &ctx.caller, "tool");
         Ok(match answer {
             Ok(answer) => convert::convert_tool_answer(answer, sanitizer),
-            Err(error) => ToolOutput::error(convert::describe_guest_error(error, sanitizer)),
+            Err(error) => {
+                ToolOutput::from_error_content(convert::describe_guest_error(error, sanitizer))
+            }
         })
     }
 }
@@ -201,7 +206,7 @@ pub(super) async fn list_plugin_tools(
         return Ok(Vec::new());
     };
     let result = tools.list.call_async(&mut instance.store, ()).await;
-    let floor = min_effect_class(manifest);
+    let floor = min_tool_effect_class(manifest);
     let mut specs: Vec<ToolSpec> = Vec::new();
     let (listed,) = busy.finish_guest_call(result).map_err(start)?;
     for tool in listed {
@@ -268,7 +273,7 @@ fn check_declared_tools(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), E
 }
 
 /// Returns whether the host may run a tool call again if it was interrupted.
-pub(super) fn tool_call_repetition_rule(
+pub(super) fn interrupted_call_retry_rule(
     manifest: &Manifest,
     tool: &str,
 ) -> InterruptedCallRepetitionRule {
@@ -302,21 +307,21 @@ pub(super) fn file_change_tracking_method(
 ) -> FileChangeTrackingMethod {
     let folders = granted.folders();
     let mut folders = folders.iter();
-    match folders
-        .any(|(access, folder)| *access != FolderAccess::Read && folder.root != FolderRoot::Data)
-    {
+    match folders.any(|(access, folder)| {
+        *access != FolderAccess::Read && folder.root != RootFolderKind::Data
+    }) {
         true => FileChangeTrackingMethod::Snapshot,
         false => FileChangeTrackingMethod::Unneeded,
     }
 }
 
 /// Returns the minimum effect class of a tool of the plugin.
-pub(super) fn min_effect_class(manifest: &Manifest) -> EffectClass {
+pub(super) fn min_tool_effect_class(manifest: &Manifest) -> EffectClass {
     let writes = manifest.filesystem.as_ref().is_some_and(|filesystem| {
         filesystem
             .write
             .iter()
-            .any(|folder| folder.root != FolderRoot::Data)
+            .any(|folder| folder.root != RootFolderKind::Data)
     });
     if manifest.has_side_effect(SideEffect::Network)
         || manifest.has_side_effect(SideEffect::External)

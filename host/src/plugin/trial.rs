@@ -22,7 +22,7 @@ const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 const ENDLESS_LOOP_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts the engine, runs an endless loop, and returns the time until the engine stopped the loop.
-pub fn measure_endless_loop_stop_time() -> Result<Duration, Error> {
+pub fn measure_endless_loop_interrupt_delay() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
     let engine = create_engine()?;
     let module =

@@ -11,31 +11,31 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::caller::Caller;
 use super::failure::Failure;
-use super::handle::HandleError;
+use super::handle::HostFunctionError;
 use super::payload::Decision;
 use crate::message::{ToolCall, Usage};
 
 /// Maximum number of operations (primitives) that a loop may request between two requests to the
 /// model. The step limit bounds the number of requests; without this constant, a loop could run
 /// forever between two requests.
-pub const MAX_OPERATIONS_BETWEEN_REQUESTS: u32 = 64;
+pub const MAX_OPERATIONS_BETWEEN_MODEL_REQUESTS: u32 = 64;
 
 /// Maximum number of model answers that a turn stores outside the conversation.
 pub const MAX_CANDIDATE_ANSWERS: usize = 16;
 
 /// Maximum size in bytes of a text that an agent loop adds to the conversation.
-pub const MAX_ADDED_TEXT_BYTES: usize = 256 << 10;
+pub const MAX_AGENT_LOOP_TEXT_BYTES: usize = 256 << 10;
 
 /// Checks the size of a text that an agent loop adds to the conversation.
 ///
 /// # Errors
-/// The text is longer than [`MAX_ADDED_TEXT_BYTES`].
-pub fn check_added_text_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
-    if n_bytes <= MAX_ADDED_TEXT_BYTES {
+/// The text is longer than [`MAX_AGENT_LOOP_TEXT_BYTES`].
+pub fn check_added_text_size(what: &str, n_bytes: usize) -> Result<(), HostFunctionError> {
+    if n_bytes <= MAX_AGENT_LOOP_TEXT_BYTES {
         return Ok(());
     }
-    Err(HandleError::Limit(format!(
-        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_TEXT_BYTES} are accepted"
+    Err(HostFunctionError::Limit(format!(
+        "the {what} has {n_bytes} bytes, at most {MAX_AGENT_LOOP_TEXT_BYTES} are accepted"
     )))
 }
 
@@ -57,7 +57,7 @@ pub trait AgentLoop: Send + Sync {
 }
 
 /// Channel for the answer of a primitive.
-pub type TurnOperationReplySender<T> = oneshot::Sender<Result<T, HandleError>>;
+pub type TurnOperationReplySender<T> = oneshot::Sender<Result<T, HostFunctionError>>;
 
 /// Operation of a turn that a loop requests, with the channel for the answer.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub enum TurnOperationRequest {
     IsResumed(TurnOperationReplySender<bool>),
     /// Takes the input of the turn. Later calls take the messages that the user sent since the last
     /// call.
-    TakeInput(TurnOperationReplySender<Option<TakenInput>>),
+    TakeInput(TurnOperationReplySender<Option<ProcessedTurnInput>>),
     /// Builds the system prompt.
     BuildPrompt(TurnOperationReplySender<()>),
     /// Sends a request to the model.
@@ -77,13 +77,13 @@ pub enum TurnOperationRequest {
     /// Adds to the conversation an answer of the model that the turn had kept outside of it.
     Accept(u32, TurnOperationReplySender<()>),
     /// Runs the tool calls of the last answer.
-    RunCalls(TurnOperationReplySender<Vec<CallReport>>),
+    RunCalls(TurnOperationReplySender<Vec<ToolCallSummary>>),
     /// Adds a message of the plugin to the conversation.
     Inject(String, TurnOperationReplySender<()>),
     /// Checks the last answer, and returns the reason for another step if one is needed.
     Reflect(TurnOperationReplySender<Option<String>>),
     /// Outputs the last answer and ends the turn, unless another step is needed.
-    Finish(TurnOperationReplySender<TurnFinish>),
+    Finish(TurnOperationReplySender<TurnFinishResult>),
 }
 
 impl TurnOperationRequest {
@@ -106,7 +106,7 @@ impl TurnOperationRequest {
 
 /// Input that a turn has taken.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TakenInput {
+pub struct ProcessedTurnInput {
     /// Text as changed by hooks; empty if hooks removed the text and added other messages.
     pub text: String,
     /// Assessment of the turn's first input.
@@ -145,7 +145,7 @@ pub struct AgentLoopModelAnswer {
 
 /// Report on a tool call that has a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallReport {
+pub struct ToolCallSummary {
     /// Name of the tool.
     pub name: String,
     /// Whether the call failed, was refused or was skipped.
@@ -154,13 +154,13 @@ pub struct CallReport {
 
 /// Outcome of the attempt to end a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TurnFinish {
+pub enum TurnFinishResult {
     /// The answer was output, and the turn is over.
     Done,
     /// Another step is needed, for this reason.
     Again(String),
     /// The answer was output, and the user continues the turn with this input.
-    FollowUp(TakenInput),
+    FollowUp(ProcessedTurnInput),
 }
 
 /// Sender with which a loop requests the primitives of its turn. Cheap to clone.
@@ -182,8 +182,8 @@ impl TurnOperationRequestSender {
     pub async fn request_turn_operation<T>(
         &self,
         primitive: impl FnOnce(TurnOperationReplySender<T>) -> TurnOperationRequest,
-    ) -> Result<T, HandleError> {
-        let over = || HandleError::Failed("the turn is over".to_owned());
+    ) -> Result<T, HostFunctionError> {
+        let over = || HostFunctionError::Failed("the turn is over".to_owned());
         let (reply, answer) = oneshot::channel();
         let sent = self.0.send(primitive(reply)).await;
         sent.map_err(|_| over())?;

@@ -84,7 +84,7 @@ impl Caller {
 
     /// Returns the origin that is recorded for actions of this caller.
     #[must_use]
-    pub fn origin(&self) -> Origin {
+    pub fn action_origin(&self) -> Origin {
         Origin {
             agent: self.context.agent.clone(),
             turn: self.context.turn,

@@ -2,13 +2,13 @@
 //!
 //! All code that enumerates the points is generated from that table with `for_each_point!`: the
 //! marker types below, the host's component bindings, `rind plugin inspect`, and the docs. Tests
-//! compare the table with the interfaces in `wit/`. Start from [`find_builtin_point`].
+//! compare the table with the interfaces in `wit/`. Start from [`find_builtin_extension_point`].
 
 use std::sync::Arc;
 
-use super::Point;
+use super::ExtensionPoint;
 use super::contract::payloads::*;
-use super::dispatch::PointKind;
+use super::dispatch::ExtensionPointKind;
 use super::failure::OnFailure;
 use super::merge::{MergeEnv, MergeIntoPayload, MergedOutcome};
 use super::outcome::*;
@@ -30,11 +30,11 @@ pub(crate) use for_each_point;
 
 /// A row of the table of built-in points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PointRow {
+pub struct BuiltinExtensionPoint {
     /// Name of the point, equal to the name of its WIT interface.
     pub name: &'static str,
     /// Kind of the point.
-    pub kind: PointKind,
+    pub kind: ExtensionPointKind,
     /// Names that other systems use for the point, accepted in `plugin.toml` only.
     pub aliases: &'static [&'static str],
     /// Short description of the outcomes that hooks of the point can return.
@@ -44,7 +44,7 @@ pub struct PointRow {
     pub rights: &'static [&'static str],
 }
 
-impl PointRow {
+impl BuiltinExtensionPoint {
     /// Returns the default of `on_failure`, usually that of the point's kind. `output-delta` blocks
     /// by default: displayed text cannot be withdrawn, so text must not be displayed if the hook
     /// fails.
@@ -53,7 +53,7 @@ impl PointRow {
         if self.name == OutputDelta::NAME {
             OnFailure::Block
         } else {
-            self.kind.default_on_failure()
+            self.kind.default_failure_action()
         }
     }
 }
@@ -61,10 +61,10 @@ impl PointRow {
 macro_rules! table {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
         /// All built-in points, in the order in which a session reaches them.
-        pub const CATALOG: &[PointRow] = &[
-            $(PointRow {
+        pub const CATALOG: &[BuiltinExtensionPoint] = &[
+            $(BuiltinExtensionPoint {
                 name: $name,
-                kind: PointKind::$kind,
+                kind: ExtensionPointKind::$kind,
                 aliases: &[$($alias),*],
                 returns: $returns,
                 rights: <$outcome as MergeIntoPayload<$payload>>::RIGHTS,
@@ -76,13 +76,13 @@ macro_rules! table {
             #[derive(Debug)]
             pub struct $marker;
 
-            impl Point for $marker {
+            impl ExtensionPoint for $marker {
                 const NAME: &'static str = $name;
-                const KIND: PointKind = PointKind::$kind;
+                const KIND: ExtensionPointKind = ExtensionPointKind::$kind;
                 type Payload = $payload;
                 type Outcome = $outcome;
 
-                fn merge(
+                fn merge_outcome(
                     payload: &mut $payload,
                     outcome: $outcome,
                     merged: &mut MergedOutcome,
@@ -98,7 +98,7 @@ for_each_point!(table);
 
 /// Finds a built-in point by its name or one of its aliases.
 #[must_use]
-pub fn find_builtin_point(name: &str) -> Option<&'static PointRow> {
+pub fn find_builtin_extension_point(name: &str) -> Option<&'static BuiltinExtensionPoint> {
     CATALOG
         .iter()
         .find(|row| row.name == name || row.aliases.contains(&name))

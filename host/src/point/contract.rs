@@ -18,7 +18,7 @@ mod generated {
         path: "../wit",
         inline: "package rind:host; world data { import rind:plugin/outcomes@0.1.1; }",
         additional_derives: [PartialEq],
-        trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },
+        trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HostFunctionError },
     });
 }
 

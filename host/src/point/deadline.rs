@@ -4,7 +4,7 @@
 //! A plugin answers one call after the other. The time that a call waits for earlier calls is not
 //! its fault, so it does not count towards the deadline; [`MAX_WAIT_FOR_OTHER_CALLS`] limits it
 //! instead. The code that assigns instances to calls wraps that wait in [`wait_in_call_queue`], and
-//! calls [`register_call_as_instance_holder`] once a call has an instance. If that call then waits
+//! calls [`track_user_waits_of_current_call`] once a call has an instance. If that call then waits
 //! for the user, the time does not count towards `MAX_WAIT_FOR_OTHER_CALLS` of the queued calls
 //! either.
 //!
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 
 use self::clock::{CallClockStopReason, PluginCallClock};
-pub(crate) use self::pauses::ResourceHolderUserWaitTime;
+pub(crate) use self::pauses::UserWaitStopwatch;
 use super::failure::Failure;
 
 /// Maximum total time that one call waits for other calls of the same plugin. It is longer than
@@ -40,9 +40,9 @@ struct LazyPluginCallClock {
     started: Instant,
     outer: Option<Arc<PluginCallClock>>,
     clock: OnceCell<Arc<PluginCallClock>>,
-    /// User waits that `register_call_as_instance_holder` stored before the clock was created. They
+    /// User waits that `track_user_waits_of_current_call` stored before the clock was created. They
     /// are attached to the clock when it is created.
-    held: OnceCell<Arc<ResourceHolderUserWaitTime>>,
+    held: OnceCell<Arc<UserWaitStopwatch>>,
 }
 
 impl LazyPluginCallClock {
@@ -86,7 +86,7 @@ struct PluginCallWaitGuard(Arc<PluginCallClock>, CallClockStopReason);
 impl PluginCallWaitGuard {
     fn begin_wait(
         wait: CallClockStopReason,
-        pauses: Option<&Arc<ResourceHolderUserWaitTime>>,
+        pauses: Option<&Arc<UserWaitStopwatch>>,
     ) -> Option<Self> {
         let clock = current_call_clock()?;
         clock.begin_wait(Instant::now(), wait, pauses);
@@ -105,7 +105,7 @@ impl Drop for PluginCallWaitGuard {
 /// user (`pauses`) does not count towards [`MAX_WAIT_FOR_OTHER_CALLS`].
 pub(crate) async fn wait_in_call_queue<T>(
     turn: impl Future<Output = T>,
-    pauses: Option<&Arc<ResourceHolderUserWaitTime>>,
+    pauses: Option<&Arc<UserWaitStopwatch>>,
 ) -> T {
     let _open = PluginCallWaitGuard::begin_wait(CallClockStopReason::Turn, pauses);
     turn.await
@@ -113,7 +113,7 @@ pub(crate) async fn wait_in_call_queue<T>(
 
 /// Declares that the current call uses the plugin's instance, so that other calls wait until it
 /// ends. The call's later waits for the user are recorded in `pauses`.
-pub(crate) fn register_call_as_instance_holder(pauses: &Arc<ResourceHolderUserWaitTime>) {
+pub(crate) fn track_user_waits_of_current_call(pauses: &Arc<UserWaitStopwatch>) {
     // Ignore the error: outside of a plugin call there is no clock.
     let _ = CURRENT_CALL_CLOCK.try_with(|lazy| match lazy.clock.get() {
         Some(clock) => {
@@ -177,7 +177,7 @@ async fn await_pending_call<T>(
     mut call: impl Future<Output = Result<T, Failure>> + Unpin,
 ) -> Result<T, Failure> {
     loop {
-        let (used, waited) = clock.run_and_queue_times(Instant::now());
+        let (used, waited) = clock.running_and_queued_durations(Instant::now());
         let left = deadline.saturating_sub(used);
         if left.is_zero() {
             return Err(Failure::Deadline(deadline));

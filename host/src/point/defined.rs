@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::PluginDefinedPointMarker;
+use super::AnyPluginDefinedPoint;
 use super::caller::Caller;
-use super::dispatch::{HookDispatcher, PointKind};
-use super::handle::{HandleError, PluginDefinedPointAnswer};
+use super::dispatch::{ExtensionPointKind, HookDispatcher};
+use super::handle::{HostFunctionError, PluginDefinedPointResult};
 use super::payload::{PluginDefinedPointPayload, ToolArgumentsChecker};
 
 /// Point as its owner declared it.
 #[derive(Clone)]
 pub struct PluginDefinedPoint {
     /// Kind of the point.
-    pub kind: PointKind,
+    pub kind: ExtensionPointKind,
     /// Function that checks the payload which a caller passes.
     pub payload: Arc<ToolArgumentsChecker>,
     /// Function that checks the answer of an implementer.
@@ -43,7 +43,7 @@ impl std::fmt::Debug for PluginDefinedPoints {
 
 impl PluginDefinedPoints {
     /// Adds a point. No other point has the same key, because plugin names are unique.
-    pub fn add(&mut self, owner: &str, name: &str, point: PluginDefinedPoint) {
+    pub fn add_extension_point(&mut self, owner: &str, name: &str, point: PluginDefinedPoint) {
         self.points.insert(format!("{owner}.{name}"), point);
     }
 
@@ -63,23 +63,23 @@ impl PluginDefinedPoints {
         name: &str,
         value: Value,
         caller: &Caller,
-    ) -> Result<PluginDefinedPointAnswer, HandleError> {
+    ) -> Result<PluginDefinedPointResult, HostFunctionError> {
         let (owner, name) = name.split_once('.').unwrap_or((plugin, name));
         let full_name = format!("{owner}.{name}");
         let point = self.points.get(&full_name).ok_or_else(|| {
-            HandleError::NotFound(format!(
+            HostFunctionError::NotFound(format!(
                 "plugin `{owner}` declares no point `{name}`; add [points.{name}] to its \
              plugin.toml"
             ))
         })?;
         if plugin != owner && !point.callers.iter().any(|allowed| allowed == plugin) {
-            return Err(HandleError::Denied(format!(
+            return Err(HostFunctionError::Denied(format!(
                 "plugin `{plugin}` may not call `{full_name}`; the owner of the point can allow it with `callers = [\"{plugin}\"]` \
                  under [points.{name}] in its plugin.toml"
             )));
         }
         (point.payload)(&value).map_err(|e| {
-            HandleError::InvalidInput(format!(
+            HostFunctionError::InvalidInput(format!(
                 "the payload of `{full_name}` does not fit its schema: {e}"
             ))
         })?;
@@ -98,7 +98,7 @@ impl PluginDefinedPoints {
             check,
         };
         let done = dispatcher
-            .dispatch_point_by_name::<PluginDefinedPointMarker>(
+            .dispatch_extension_point_by_name::<AnyPluginDefinedPoint>(
                 Cow::Owned(full_name),
                 point.kind,
                 caller,
@@ -106,11 +106,11 @@ impl PluginDefinedPoints {
             )
             .await;
         let value = match point.kind {
-            PointKind::Gate | PointKind::Mutate => done.value.value,
-            PointKind::Collect => Value::Array(done.value.collected),
-            PointKind::Observe => Value::Null,
+            ExtensionPointKind::Gate | ExtensionPointKind::Mutate => done.value.value,
+            ExtensionPointKind::Collect => Value::Array(done.value.collected),
+            ExtensionPointKind::Observe => Value::Null,
         };
-        Ok(PluginDefinedPointAnswer {
+        Ok(PluginDefinedPointResult {
             value,
             verdict: done.verdict,
         })

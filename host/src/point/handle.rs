@@ -21,7 +21,7 @@ use crate::message::{Message, Parts, Usage};
 /// Maximum number of questions that one plugin may ask a model in one turn. The limits per turn
 /// stop a faulty plugin before it costs more than a long turn; a plugin that needs more should have
 /// a loop.
-pub const MAX_MODEL_QUESTIONS_PER_TURN: u32 = 20;
+pub const MAX_PLUGIN_MODEL_REQUESTS_PER_TURN: u32 = 20;
 
 /// Maximum number of tool calls that one plugin may make in one turn.
 pub const MAX_PLUGIN_TOOL_CALLS_PER_TURN: u32 = 100;
@@ -35,7 +35,7 @@ pub const MAX_USER_QUESTIONS_PER_TURN: u32 = 5;
 
 /// Error of a host function (`wit/types.wit`, `error`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HandleError {
+pub enum HostFunctionError {
     /// The plugin passed an invalid argument.
     #[error("{0}")]
     InvalidInput(String),
@@ -55,7 +55,7 @@ pub enum HandleError {
 
 /// Result of calling a plugin-defined point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PluginDefinedPointAnswer {
+pub struct PluginDefinedPointResult {
     /// Value after all implementers were called: the final value (gate, mutate), the array of
     /// contributions (collect), or null (observe).
     pub value: Value,
@@ -65,7 +65,7 @@ pub struct PluginDefinedPointAnswer {
 
 /// A question to a model (`wit/model.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginModelQuestion {
+pub struct PluginModelRequest {
     /// System prompt; may be empty.
     pub system: String,
     /// User message that is sent to the model.
@@ -174,32 +174,32 @@ impl PluginUserQuestionKind {
     /// Returns the answer that the plugin gave as the default, for runs in which there is no user
     /// to ask.
     #[must_use]
-    pub fn default_answer(&self) -> PluginUserAnswer {
+    pub fn default_answer(&self) -> UserAnswerToPlugin {
         match self {
-            Self::Confirm { default } => PluginUserAnswer::Yes(*default),
-            Self::Choose { default, .. } => PluginUserAnswer::Choice(*default),
-            Self::Text { default } => PluginUserAnswer::Text(default.clone()),
+            Self::Confirm { default } => UserAnswerToPlugin::Yes(*default),
+            Self::Choose { default, .. } => UserAnswerToPlugin::Choice(*default),
+            Self::Text { default } => UserAnswerToPlugin::Text(default.clone()),
         }
     }
 
     /// Formats an answer to a question of this kind for display.
     #[must_use]
-    pub fn format_answer(&self, answer: &PluginUserAnswer) -> String {
+    pub fn format_answer(&self, answer: &UserAnswerToPlugin) -> String {
         match (self, answer) {
-            (_, PluginUserAnswer::Yes(true)) => "yes".to_owned(),
-            (_, PluginUserAnswer::Yes(false)) => "no".to_owned(),
-            (Self::Choose { options, .. }, PluginUserAnswer::Choice(at)) => {
+            (_, UserAnswerToPlugin::Yes(true)) => "yes".to_owned(),
+            (_, UserAnswerToPlugin::Yes(false)) => "no".to_owned(),
+            (Self::Choose { options, .. }, UserAnswerToPlugin::Choice(at)) => {
                 options.get(*at as usize).cloned().unwrap_or_default()
             }
-            (_, PluginUserAnswer::Choice(at)) => at.to_string(),
-            (_, PluginUserAnswer::Text(text)) => text.clone(),
+            (_, UserAnswerToPlugin::Choice(at)) => at.to_string(),
+            (_, UserAnswerToPlugin::Text(text)) => text.clone(),
         }
     }
 }
 
 /// Answer of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PluginUserAnswer {
+pub enum UserAnswerToPlugin {
     /// Answer to a yes-or-no question; `true` is yes.
     Yes(bool),
     /// Index of the chosen option, from 0.
@@ -227,13 +227,13 @@ pub trait FileChangeRecorder: fmt::Debug + Send + Sync {
 /// bodies fail with "there is no session here", or return nothing.
 pub trait AgentHandle: Send + Sync {
     /// Writes one line to the plugin's log. The text is already truncated and escaped.
-    fn log(&self, plugin: &str, level: Level, text: &str);
+    fn write_log_line(&self, plugin: &str, level: Level, text: &str);
 
     /// Applies an effect, such as a log line or a notice, that a hook or tool returned.
-    fn effect(&self, plugin: &str, effect: Effect);
+    fn apply_effect(&self, plugin: &str, effect: Effect);
 
     /// Reports that the plugin's code accessed something outside its sandbox.
-    fn access(&self, record: AccessRecord);
+    fn record_access(&self, record: AccessRecord);
 
     /// Replaces the plugin's status line. The text is already truncated and escaped; an empty text
     /// removes the line.
@@ -242,7 +242,7 @@ pub trait AgentHandle: Send + Sync {
     }
 
     /// Returns the recorder for changes that the plugin makes to the workspace in a turn.
-    fn change_recorder(
+    fn file_change_recorder(
         &self,
         plugin: &Arc<str>,
         caller: &Caller,
@@ -257,7 +257,7 @@ pub trait AgentHandle: Send + Sync {
         plugin: &'a Arc<str>,
         question: PluginUserQuestion,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PluginUserAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<UserAnswerToPlugin, HostFunctionError>> {
         _ = (plugin, question, caller);
         Box::pin(async { no_session_error() })
     }
@@ -271,20 +271,20 @@ pub trait AgentHandle: Send + Sync {
     /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. `when` determines
     /// when the change is written to the session file. The change is synced to disk before the
     /// model or a tool can depend on it.
-    fn state_set(
+    fn set_plugin_state_value(
         &self,
         plugin: &str,
         key: &str,
         value: Option<&str>,
-        when: PluginStateWriteTime,
-    ) -> Result<(), HandleError> {
+        when: PluginStateWriteMode,
+    ) -> Result<(), HostFunctionError> {
         _ = (plugin, key, value, when);
         no_session_error()
     }
 
-    /// Writes the state changes that were deferred with [`PluginStateWriteTime::WithNextEntry`] to
+    /// Writes the state changes that were deferred with [`PluginStateWriteMode::WithNextEntry`] to
     /// the session file.
-    fn write_waiting(&self) -> Result<(), HandleError> {
+    fn write_deferred_state(&self) -> Result<(), HostFunctionError> {
         Ok(())
     }
 
@@ -297,32 +297,42 @@ pub trait AgentHandle: Send + Sync {
     /// Passes the last `last` messages of the agent that calls the plugin to `view`, oldest first.
     /// The messages are not returned, because copying them would be expensive; the session is
     /// locked while `view` runs.
-    fn view_messages(&self, caller: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
+    fn inspect_last_messages(
+        &self,
+        caller: &Caller,
+        last: usize,
+        view: &mut dyn FnMut(&[Message]),
+    ) {
         _ = (caller, last, view);
     }
 
     /// Returns the bytes of a blob that the session stores. Fails with `NotFound` if the blob is
     /// missing or corrupt.
-    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
+    fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HostFunctionError>> {
         _ = id;
         Box::pin(async { no_session_error() })
     }
 
     /// Appends a custom entry of the plugin to the session file.
-    fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
+    fn append_custom_entry(
+        &self,
+        plugin: &str,
+        name: &str,
+        value: Value,
+    ) -> Result<(), HostFunctionError> {
         _ = (plugin, name, value);
         no_session_error()
     }
 
     /// Calls every implementer of a plugin-defined point. `name` is either `owner.NAME`, or `NAME`
     /// for a point that the plugin itself defines.
-    fn call_point<'a>(
+    fn call_plugin_defined_point<'a>(
         &'a self,
         plugin: &'a str,
         name: &'a str,
         payload: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PluginDefinedPointAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginDefinedPointResult, HostFunctionError>> {
         _ = (plugin, name, payload, caller);
         Box::pin(async { no_session_error() })
     }
@@ -331,9 +341,9 @@ pub trait AgentHandle: Send + Sync {
     fn ask_model<'a>(
         &'a self,
         plugin: &'a Arc<str>,
-        question: PluginModelQuestion,
+        question: PluginModelRequest,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PluginModelReply, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginModelReply, HostFunctionError>> {
         _ = (plugin, question, caller);
         Box::pin(async { no_session_error() })
     }
@@ -344,13 +354,16 @@ pub trait AgentHandle: Send + Sync {
         plugin: &'a Arc<str>,
         task: SubagentTask,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
+    ) -> BoxFuture<'a, Result<String, HostFunctionError>> {
         _ = (plugin, task, caller);
         Box::pin(async { no_session_error() })
     }
 
     /// Returns the presets of subagents.
-    fn agent_presets(&self, caller: &Caller) -> Result<Vec<SubagentPresetSummary>, HandleError> {
+    fn agent_presets(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<SubagentPresetSummary>, HostFunctionError> {
         _ = caller;
         no_session_error()
     }
@@ -361,7 +374,7 @@ pub trait AgentHandle: Send + Sync {
         plugin: &'a Arc<str>,
         order: BackgroundSubagentTask,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<String, HandleError>> {
+    ) -> BoxFuture<'a, Result<String, HostFunctionError>> {
         _ = (plugin, order, caller);
         Box::pin(async { no_session_error() })
     }
@@ -373,7 +386,7 @@ pub trait AgentHandle: Send + Sync {
         id: String,
         message: String,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<(), HandleError>> {
+    ) -> BoxFuture<'a, Result<(), HostFunctionError>> {
         _ = (plugin, id, message, caller);
         Box::pin(async { no_session_error() })
     }
@@ -385,7 +398,7 @@ pub trait AgentHandle: Send + Sync {
         ids: Vec<String>,
         limit: Duration,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<Vec<SubagentReport>, HandleError>> {
+    ) -> BoxFuture<'a, Result<Vec<SubagentReport>, HostFunctionError>> {
         _ = (plugin, ids, limit, caller);
         Box::pin(async { no_session_error() })
     }
@@ -396,7 +409,7 @@ pub trait AgentHandle: Send + Sync {
         plugin: &'a Arc<str>,
         id: String,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<SubagentReport, HandleError>> {
+    ) -> BoxFuture<'a, Result<SubagentReport, HostFunctionError>> {
         _ = (plugin, id, caller);
         Box::pin(async { no_session_error() })
     }
@@ -415,7 +428,7 @@ pub trait AgentHandle: Send + Sync {
         name: String,
         arguments: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<Parts, HandleError>> {
+    ) -> BoxFuture<'a, Result<Parts, HostFunctionError>> {
         _ = (plugin, name, arguments, caller);
         Box::pin(async { no_session_error() })
     }
@@ -423,7 +436,7 @@ pub trait AgentHandle: Send + Sync {
 
 /// Time at which a change of a plugin's session state is written to the session file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PluginStateWriteTime {
+pub enum PluginStateWriteMode {
     /// Before the plugin continues.
     AtOnce,
     /// Together with the entry that the session writes next.
@@ -435,14 +448,16 @@ pub enum PluginStateWriteTime {
 #[derive(Debug)]
 pub struct SessionlessAgentHandle;
 
-fn no_session_error<T>() -> Result<T, HandleError> {
-    Err(HandleError::Failed("there is no session here".to_owned()))
+fn no_session_error<T>() -> Result<T, HostFunctionError> {
+    Err(HostFunctionError::Failed(
+        "there is no session here".to_owned(),
+    ))
 }
 
 impl AgentHandle for SessionlessAgentHandle {
-    fn log(&self, _plugin: &str, _level: Level, _text: &str) {}
+    fn write_log_line(&self, _plugin: &str, _level: Level, _text: &str) {}
 
-    fn effect(&self, _plugin: &str, _effect: Effect) {}
+    fn apply_effect(&self, _plugin: &str, _effect: Effect) {}
 
-    fn access(&self, _record: AccessRecord) {}
+    fn record_access(&self, _record: AccessRecord) {}
 }

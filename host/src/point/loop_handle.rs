@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::handle::HandleError;
+use super::handle::HostFunctionError;
 
 /// Maximum number of turns that a loop starts within a minute.
 pub const MAX_TURNS_PER_MINUTE: u32 = 20;
@@ -27,7 +27,7 @@ pub const MAX_QUEUED_LOOP_MESSAGES: usize = 64;
 
 /// A message to a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoopMessage {
+pub struct IncomingLoopMessage {
     /// Sender, such as `http`.
     pub sender: String,
     /// Text of the message, at most [`MAX_LOOP_MESSAGE_BYTES`].
@@ -36,7 +36,7 @@ pub struct LoopMessage {
 
 /// Session in which a loop runs a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnSession {
+pub enum TurnSessionSelector {
     /// A new session.
     Fresh,
     /// The session to which the loop gave this name.
@@ -51,7 +51,7 @@ pub struct LoopTurnRequest {
     /// Input of the turn.
     pub input: String,
     /// Session of the turn.
-    pub session: TurnSession,
+    pub session: TurnSessionSelector,
     /// Model that the turn uses; `None` selects the model of the host.
     pub model: Option<String>,
     /// Name of the preset that selects the tools; `None` keeps all tools of the session.
@@ -88,19 +88,22 @@ pub struct LoopTurnReport {
 pub trait LoopHostFunctions: Send + Sync {
     /// Returns the token that is cancelled when the host shuts down. After the cancellation, a run
     /// that has called this method gets time to return.
-    fn shutdown(&self) -> CancellationToken;
+    fn shutdown_token(&self) -> CancellationToken;
 
     /// Checks whether the loop may continue: its session must not be full.
     ///
     /// # Errors
     /// The session of the loop has reached its limit.
-    fn check_session(&self) -> Result<(), HandleError>;
+    fn check_session_limit(&self) -> Result<(), HostFunctionError>;
 
     /// Waits for a message. No message is lost when the future is dropped.
-    fn receive_message(&self) -> BoxFuture<'_, LoopMessage>;
+    fn receive_message(&self) -> BoxFuture<'_, IncomingLoopMessage>;
 
     /// Starts a turn and returns the id of its session.
-    fn start_turn(&self, order: LoopTurnRequest) -> BoxFuture<'_, Result<String, HandleError>>;
+    fn start_turn(
+        &self,
+        order: LoopTurnRequest,
+    ) -> BoxFuture<'_, Result<String, HostFunctionError>>;
 
     /// Waits for the end of a turn that the loop started, at most for `limit`. Returns `Ok(None)`
     /// if the turn still runs after `limit`.
@@ -108,14 +111,14 @@ pub trait LoopHostFunctions: Send + Sync {
         &'a self,
         session: &'a str,
         limit: Option<Duration>,
-    ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HandleError>>;
+    ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HostFunctionError>>;
 
     /// Sends a text to the turn that the loop runs in `session`.
     fn steer_turn<'a>(
         &'a self,
         session: &'a str,
         text: String,
-    ) -> BoxFuture<'a, Result<(), HandleError>>;
+    ) -> BoxFuture<'a, Result<(), HostFunctionError>>;
 
     /// Interrupts the turn that the loop runs in a session. Returns whether such a turn was
     /// running.

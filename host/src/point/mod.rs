@@ -2,7 +2,7 @@
 //! the dispatcher.
 //!
 //! A point is a named place in a turn where plugins act. [`catalog`] lists the built-in points;
-//! plugins define more ([`PluginDefinedPointMarker`]). [`registry`] stores which hooks are bound to
+//! plugins define more ([`AnyPluginDefinedPoint`]). [`registry`] stores which hooks are bound to
 //! which point, [`dispatch`] calls them, and [`merge`] applies their outcomes. This module knows
 //! nothing of WebAssembly: a hook is any implementation of [`Hook`].
 //!
@@ -35,20 +35,20 @@ pub mod trace;
 use futures_util::future::BoxFuture;
 
 use caller::Caller;
-use dispatch::PointKind;
+use dispatch::ExtensionPointKind;
 use failure::Failure;
 use merge::{MergeEnv, MergeIntoPayload, MergedOutcome};
 
 /// An extension point, with the types of its payload and its outcome.
 ///
 /// The built-in points are marker types, generated from `wit/points.in`; all plugin-defined points
-/// share [`PluginDefinedPointMarker`]. An implementation must have no side effects:
-/// [`Point::merge`] only decides how an outcome changes the payload.
-pub trait Point: Send + Sync + 'static {
+/// share [`AnyPluginDefinedPoint`]. An implementation must have no side effects:
+/// [`ExtensionPoint::merge_outcome`] only decides how an outcome changes the payload.
+pub trait ExtensionPoint: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
     /// Kind of the point, which determines the possible outcomes.
-    const KIND: PointKind;
+    const KIND: ExtensionPointKind;
     /// Payload that hooks receive and, at gate and mutate points, change.
     type Payload: Clone + Send + Sync + 'static;
     /// Outcome of one hook.
@@ -56,7 +56,7 @@ pub trait Point: Send + Sync + 'static {
 
     /// Checks `outcome` and applies it to `payload`. `merged` must be empty, and receives the
     /// result. After an error the payload is unchanged, and the hook counts as failed.
-    fn merge(
+    fn merge_outcome(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
         merged: &mut MergedOutcome,
@@ -71,7 +71,7 @@ pub trait Point: Send + Sync + 'static {
 /// which the dispatcher checks and merges. Calls can overlap, for example for parallel tool calls
 /// or from subagents, so an implementation that can run only one call at a time must wait inside
 /// [`Hook::call`].
-pub trait Hook<P: Point>: Send + Sync {
+pub trait Hook<P: ExtensionPoint>: Send + Sync {
     /// Runs the hook. The future may be dropped at any await, because the dispatcher handles
     /// deadlines and cancellation; when the future of a call is dropped, the call must stop all its
     /// work.
@@ -85,15 +85,15 @@ pub trait Hook<P: Point>: Send + Sync {
 /// A point that a plugin defines. The owner chooses its name, kind and schemas; its values are
 /// JSON.
 #[derive(Debug)]
-pub struct PluginDefinedPointMarker;
+pub struct AnyPluginDefinedPoint;
 
-impl Point for PluginDefinedPointMarker {
+impl ExtensionPoint for AnyPluginDefinedPoint {
     const NAME: &'static str = "plugin-defined";
-    const KIND: PointKind = PointKind::Mutate;
+    const KIND: ExtensionPointKind = ExtensionPointKind::Mutate;
     type Payload = payload::PluginDefinedPointPayload;
     type Outcome = outcome::PluginDefinedPointOutcome;
 
-    fn merge(
+    fn merge_outcome(
         payload: &mut Self::Payload,
         outcome: Self::Outcome,
         merged: &mut MergedOutcome,

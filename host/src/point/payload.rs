@@ -17,7 +17,7 @@ pub use super::contract::payloads::{
 };
 use super::outcome::VerdictChange;
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/payloads.in"));
 pub(crate) use {for_each_handle, for_each_payload};
@@ -177,7 +177,7 @@ pub struct PluginDefinedPointPayload {
     pub collected: Vec<Value>,
     /// Kind of the point (such as gate or collect), as declared by the plugin that defines the
     /// point.
-    pub kind: PointKind,
+    pub kind: ExtensionPointKind,
     /// Check of an implementer's answer against the owner's schema. Guests do not see it.
     pub check: Arc<ToolArgumentsChecker>,
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Hooks that failed in this turn, for example by a trap or at their deadline, and are not called
 /// again. The list is needed because a quarantined hook that blocks on failure still refuses
@@ -19,14 +19,14 @@ pub(crate) struct QuarantinedHooks {
 impl QuarantinedHooks {
     /// Enables all disabled hooks again, at the start of a turn.
     pub(crate) fn clear_quarantine(&self) {
-        let mut dropped = lock(&self.dropped);
+        let mut dropped = lock_ignoring_poison(&self.dropped);
         dropped.clear();
         self.is_empty.store(true, Ordering::Release);
     }
 
     /// Disables a hook for the rest of the turn.
     pub(crate) fn quarantine_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
-        let mut dropped = lock(&self.dropped);
+        let mut dropped = lock_ignoring_poison(&self.dropped);
         dropped
             .entry((plugin.clone(), point.to_owned()))
             .or_insert(why);
@@ -35,7 +35,7 @@ impl QuarantinedHooks {
 
     /// Removes every hook of a plugin from the quarantine.
     pub(crate) fn release_plugin_hooks(&self, plugin: &str) {
-        let mut dropped = lock(&self.dropped);
+        let mut dropped = lock_ignoring_poison(&self.dropped);
         dropped.retain(|(dropped, _), _| &**dropped != plugin);
         self.is_empty.store(dropped.is_empty(), Ordering::Release);
     }
@@ -48,7 +48,7 @@ impl QuarantinedHooks {
         if self.is_empty.load(Ordering::Acquire) {
             return None;
         }
-        lock(&self.dropped)
+        lock_ignoring_poison(&self.dropped)
             .get(&(plugin.clone(), point.to_owned()))
             .cloned()
     }

@@ -15,8 +15,8 @@ use rustc_hash::FxBuildHasher;
 use super::caller::Caller;
 use super::failure::OnFailure;
 use super::payload::{FinishedCall, ProposedCall};
-use super::streaming::StreamedTextDisplayTime;
-use super::{Hook, PluginDefinedPointMarker, Point, catalog};
+use super::streaming::StreamedTextDisplayMode;
+use super::{AnyPluginDefinedPoint, ExtensionPoint, Hook, catalog};
 use crate::message::Message;
 
 /// Default priority. Lower runs first.
@@ -59,14 +59,17 @@ impl HookSpec {
     /// Describes a native hook at a built-in point, with the defaults of the point and all of its
     /// rights.
     #[must_use]
-    pub fn for_native_hook<P: Point>(name: &str) -> Self {
-        let row = catalog::find_builtin_point(P::NAME);
+    pub fn for_native_hook<P: ExtensionPoint>(name: &str) -> Self {
+        let row = catalog::find_builtin_extension_point(P::NAME);
         Self {
             plugin: name.into(),
             point: P::NAME.to_owned(),
             priority: DEFAULT_HOOK_PRIORITY,
             deadline: DEFAULT_HOOK_DEADLINE,
-            on_failure: row.map_or(OnFailure::Block, catalog::PointRow::default_failure_action),
+            on_failure: row.map_or(
+                OnFailure::Block,
+                catalog::BuiltinExtensionPoint::default_failure_action,
+            ),
             is_async: false,
             may_change: true,
             may: None,
@@ -78,7 +81,7 @@ impl HookSpec {
 
     /// Whether the conditions of the hook (`only_tools`, `only_final`, `only_over`) hold for this
     /// payload.
-    pub(super) fn applies_to<P: Point>(&self, payload: &P::Payload) -> bool {
+    pub(super) fn applies_to<P: ExtensionPoint>(&self, payload: &P::Payload) -> bool {
         let payload: &dyn Any = payload;
         if self.only_final
             && let Some(answer) = payload.downcast_ref::<Message>()
@@ -106,8 +109,9 @@ impl HookSpec {
     /// Whether the hook has a right: its extension point offers the right, and the plugin's
     /// manifest does not exclude it.
     #[must_use]
-    pub fn has_right(&self, right: &str) -> bool {
-        catalog::find_builtin_point(&self.point).is_some_and(|row| row.rights.contains(&right))
+    pub fn has_outcome_right(&self, right: &str) -> bool {
+        catalog::find_builtin_extension_point(&self.point)
+            .is_some_and(|row| row.rights.contains(&right))
             && self
                 .may
                 .as_ref()
@@ -116,14 +120,14 @@ impl HookSpec {
 }
 
 /// A hook with its description.
-pub struct HookWithSpec<P: Point> {
+pub struct HookWithSpec<P: ExtensionPoint> {
     /// Description of the hook.
     pub spec: Arc<HookSpec>,
     /// Code of the hook.
     pub hook: Arc<dyn Hook<P>>,
 }
 
-impl<P: Point> Clone for HookWithSpec<P> {
+impl<P: ExtensionPoint> Clone for HookWithSpec<P> {
     fn clone(&self) -> Self {
         Self {
             spec: self.spec.clone(),
@@ -134,21 +138,21 @@ impl<P: Point> Clone for HookWithSpec<P> {
 
 /// Hooks of one point in order. The point's type is erased, so that one map can store the hooks of
 /// all points.
-trait ErasedPointHooks: Any + Send + Sync {
+trait TypeErasedHookList: Any + Send + Sync {
     /// Returns a copy without the hooks of this plugin.
-    fn without_plugin(&self, plugin: &str) -> Box<dyn ErasedPointHooks>;
+    fn without_hooks_of_plugin(&self, plugin: &str) -> Box<dyn TypeErasedHookList>;
 
     /// Adds the hooks that another registry has at the same point.
-    fn append_hooks(&mut self, other: Box<dyn Any>);
+    fn insert_hooks_in_order(&mut self, other: Box<dyn Any>);
 }
 
-impl<P: Point> ErasedPointHooks for Vec<HookWithSpec<P>> {
-    fn without_plugin(&self, plugin: &str) -> Box<dyn ErasedPointHooks> {
+impl<P: ExtensionPoint> TypeErasedHookList for Vec<HookWithSpec<P>> {
+    fn without_hooks_of_plugin(&self, plugin: &str) -> Box<dyn TypeErasedHookList> {
         let others = self.iter().filter(|bound| &*bound.spec.plugin != plugin);
         Box::new(others.cloned().collect::<Self>())
     }
 
-    fn append_hooks(&mut self, other: Box<dyn Any>) {
+    fn insert_hooks_in_order(&mut self, other: Box<dyn Any>) {
         if let Ok(other) = other.downcast::<Self>() {
             other
                 .into_iter()
@@ -158,7 +162,7 @@ impl<P: Point> ErasedPointHooks for Vec<HookWithSpec<P>> {
 }
 
 /// Inserts a hook at its position in the order of execution.
-fn insert_hook_in_order<P: Point>(hooks: &mut Vec<HookWithSpec<P>>, new: HookWithSpec<P>) {
+fn insert_hook_in_order<P: ExtensionPoint>(hooks: &mut Vec<HookWithSpec<P>>, new: HookWithSpec<P>) {
     let place = |spec: &HookSpec| (spec.priority, spec.plugin.clone());
     let at = hooks.partition_point(|bound| place(&bound.spec) <= place(&new.spec));
     hooks.insert(at, new);
@@ -173,32 +177,32 @@ fn insert_hook_in_order<P: Point>(hooks: &mut Vec<HookWithSpec<P>>, new: HookWit
 pub struct HookRegistry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at
     /// every dispatch.
-    built_in: HashMap<TypeId, Box<dyn ErasedPointHooks>, FxBuildHasher>,
+    built_in: HashMap<TypeId, Box<dyn TypeErasedHookList>, FxBuildHasher>,
     /// Hooks of plugin-defined points, keyed by name.
-    defined: HashMap<String, Box<dyn ErasedPointHooks>, FxBuildHasher>,
+    defined: HashMap<String, Box<dyn TypeErasedHookList>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
-    /// Cached [`StreamedTextDisplayTime`] for calls that skip no hook, because it is needed several
+    /// Cached [`StreamedTextDisplayMode`] for calls that skip no hook, because it is needed several
     /// times per step.
-    streaming: OnceLock<StreamedTextDisplayTime>,
+    streaming: OnceLock<StreamedTextDisplayMode>,
 }
 
 /// Whether points of this type are defined by plugins.
-fn is_plugin_defined_point<P: Point>() -> bool {
-    TypeId::of::<P>() == TypeId::of::<PluginDefinedPointMarker>()
+fn is_plugin_defined_point<P: ExtensionPoint>() -> bool {
+    TypeId::of::<P>() == TypeId::of::<AnyPluginDefinedPoint>()
 }
 
 /// Returns a copy of `hooks` in which those of `plugin` are replaced by `with`.
 fn replace_plugin_hooks<K: Clone + Eq + Hash>(
-    hooks: &HashMap<K, Box<dyn ErasedPointHooks>, FxBuildHasher>,
+    hooks: &HashMap<K, Box<dyn TypeErasedHookList>, FxBuildHasher>,
     plugin: &str,
-    with: HashMap<K, Box<dyn ErasedPointHooks>, FxBuildHasher>,
-) -> HashMap<K, Box<dyn ErasedPointHooks>, FxBuildHasher> {
+    with: HashMap<K, Box<dyn TypeErasedHookList>, FxBuildHasher>,
+) -> HashMap<K, Box<dyn TypeErasedHookList>, FxBuildHasher> {
     let kept = hooks.iter();
-    let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without_plugin(plugin)));
+    let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without_hooks_of_plugin(plugin)));
     let mut all: HashMap<_, _, FxBuildHasher> = kept.collect();
     for (point, new) in with {
         match all.get_mut(&point) {
-            Some(hooks) => hooks.append_hooks(new),
+            Some(hooks) => hooks.insert_hooks_in_order(new),
             None => {
                 all.insert(point, new);
             }
@@ -210,11 +214,11 @@ fn replace_plugin_hooks<K: Clone + Eq + Hash>(
 impl HookRegistry {
     /// Binds a hook to its point, at the position that its priority and its plugin's name
     /// determine. For plugin-defined points `spec.point` selects the point.
-    pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
+    pub fn add<P: ExtensionPoint>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
         let spec = Arc::new(spec);
         self.specs.push(spec.clone());
         self.streaming.take();
-        let new = || -> Box<dyn ErasedPointHooks> { Box::new(Vec::<HookWithSpec<P>>::new()) };
+        let new = || -> Box<dyn TypeErasedHookList> { Box::new(Vec::<HookWithSpec<P>>::new()) };
         let slot = if is_plugin_defined_point::<P>() {
             let name = spec.point.clone();
             self.defined.entry(name).or_insert_with(new)
@@ -243,7 +247,7 @@ impl HookRegistry {
     /// Returns the hooks of a point in the order in which they run. For plugin-defined points
     /// `point` selects the point; for built-in points it is ignored.
     #[must_use]
-    pub fn hooks<P: Point>(&self, point: &str) -> &[HookWithSpec<P>] {
+    pub fn hooks<P: ExtensionPoint>(&self, point: &str) -> &[HookWithSpec<P>] {
         let found = if is_plugin_defined_point::<P>() {
             self.defined.get(point)
         } else {
@@ -255,15 +259,15 @@ impl HookRegistry {
     }
 
     /// Decides how the model's text reaches the user, from the hooks that are called for `caller`.
-    pub(crate) fn streamed_text_display_time(&self, caller: &Caller) -> StreamedTextDisplayTime {
+    pub(crate) fn streamed_text_display_mode(&self, caller: &Caller) -> StreamedTextDisplayMode {
         let specs = self.specs.iter().map(AsRef::as_ref);
         if caller.call_chain.is_empty() {
             let path = self
                 .streaming
-                .get_or_init(|| StreamedTextDisplayTime::decide_display_time(specs));
+                .get_or_init(|| StreamedTextDisplayMode::from_hook_specs(specs));
             return path.clone();
         }
-        StreamedTextDisplayTime::decide_display_time(
+        StreamedTextDisplayMode::from_hook_specs(
             specs.filter(|spec| !caller.should_skip_hooks_of(&spec.plugin, false)),
         )
     }

@@ -2,17 +2,17 @@
 //!
 //! Displayed text cannot be withdrawn. So the text streams only if no hook has the right to change
 //! or refuse it later, except hooks of plugins that also have a hook at `output-delta`. Start from
-//! [`StreamedTextDisplayTime::decide_display_time`].
+//! [`StreamedTextDisplayMode::from_hook_specs`].
 
 use std::sync::Arc;
 
-use super::Point;
+use super::ExtensionPoint;
 use super::catalog::{OutputDelta, PostReason, PostReflect, PreOutput, PreReflect};
 use super::failure::OnFailure;
 use super::registry::HookSpec;
 
 /// Names of the points whose hooks judge a complete answer.
-const ANSWER_JUDGING_POINT_NAMES: [&str; 4] = [
+const ANSWER_REVIEW_EXTENSION_POINTS: [&str; 4] = [
     PostReason::NAME,
     PreReflect::NAME,
     PostReflect::NAME,
@@ -20,11 +20,11 @@ const ANSWER_JUDGING_POINT_NAMES: [&str; 4] = [
 ];
 
 /// Rights with which a hook can change or refuse a text.
-const TEXT_CHANGING_RIGHTS: [&str; 3] = ["text", "draft", "block"];
+const TEXT_CHANGING_HOOK_RIGHTS: [&str; 3] = ["text", "draft", "block"];
 
 /// A hook that prevents streaming.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StreamBlockingHook {
+pub(crate) struct StreamPreventingHook {
     /// Name of the plugin.
     pub plugin: Arc<str>,
     /// Name of the point.
@@ -33,24 +33,22 @@ pub(crate) struct StreamBlockingHook {
 
 /// Time at which the model's text is shown to the user: at once, or after hooks have checked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StreamedTextDisplayTime {
+pub(crate) enum StreamedTextDisplayMode {
     /// Text is displayed as soon as it arrives, because no hook may change or refuse it.
     Free,
     /// Text is displayed up to the position that the `output-delta` hooks have released.
     Judged,
     /// Text is shown only when it is complete and these hooks have checked it.
-    Held(Vec<StreamBlockingHook>),
+    Held(Vec<StreamPreventingHook>),
 }
 
-impl StreamedTextDisplayTime {
+impl StreamedTextDisplayMode {
     /// Decides from the hooks that will be called how the text reaches the user.
-    pub(crate) fn decide_display_time<'a>(
-        specs: impl Iterator<Item = &'a HookSpec> + Clone,
-    ) -> Self {
-        let holders: Vec<StreamBlockingHook> = specs
+    pub(crate) fn from_hook_specs<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
+        let holders: Vec<StreamPreventingHook> = specs
             .clone()
             .filter(|spec| is_stream_preventing_hook(spec, specs.clone()))
-            .map(|spec| StreamBlockingHook {
+            .map(|spec| StreamPreventingHook {
                 plugin: spec.plugin.clone(),
                 point: spec.point.clone(),
             })
@@ -66,7 +64,7 @@ impl StreamedTextDisplayTime {
 
     /// Returns the names of the plugins that hold text back, without duplicates.
     #[must_use]
-    pub(crate) fn plugins_delaying_display(&self) -> Vec<Arc<str>> {
+    pub(crate) fn text_delaying_plugin_names(&self) -> Vec<Arc<str>> {
         let Self::Held(holders) = self else {
             return Vec::new();
         };
@@ -84,11 +82,11 @@ pub fn is_stream_preventing_hook<'a>(
     mut all: impl Iterator<Item = &'a HookSpec>,
 ) -> bool {
     // A hook that blocks on failure can refuse the text, regardless of its rights.
-    let is_judge = ANSWER_JUDGING_POINT_NAMES.contains(&&*spec.point)
+    let is_judge = ANSWER_REVIEW_EXTENSION_POINTS.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block
-            || TEXT_CHANGING_RIGHTS
+            || TEXT_CHANGING_HOOK_RIGHTS
                 .iter()
-                .any(|right| spec.has_right(right)));
+                .any(|right| spec.has_outcome_right(right)));
     // An `output-delta` hook that skips on failure does not replace a hook that blocks on failure:
     // if the `output-delta` hook failed, the text would be displayed unjudged.
     let covers = |look: &HookSpec| {
@@ -102,9 +100,9 @@ pub fn is_stream_preventing_hook<'a>(
 /// Whether the hook judges streamed text and may change it.
 fn can_hook_change_streamed_text(spec: &HookSpec) -> bool {
     spec.point == OutputDelta::NAME
-        && TEXT_CHANGING_RIGHTS
+        && TEXT_CHANGING_HOOK_RIGHTS
             .iter()
-            .any(|right| spec.has_right(right))
+            .any(|right| spec.has_outcome_right(right))
 }
 
 #[cfg(test)]
@@ -172,11 +170,13 @@ a pre-output blocks; a output-delta blocks may => a
     fn text_streams_when_whoever_may_change_it_gave_that_up_or_looks_at_it_as_it_comes() {
         for [hooks, expected] in parse_table_rows(TABLE) {
             let specs = specs(&hooks);
-            let streaming = StreamedTextDisplayTime::decide_display_time(specs.iter());
+            let streaming = StreamedTextDisplayMode::from_hook_specs(specs.iter());
             let found = match &streaming {
-                StreamedTextDisplayTime::Free => "free".to_owned(),
-                StreamedTextDisplayTime::Judged => "judged".to_owned(),
-                StreamedTextDisplayTime::Held(_) => streaming.plugins_delaying_display().join(" "),
+                StreamedTextDisplayMode::Free => "free".to_owned(),
+                StreamedTextDisplayMode::Judged => "judged".to_owned(),
+                StreamedTextDisplayMode::Held(_) => {
+                    streaming.text_delaying_plugin_names().join(" ")
+                }
             };
             assert_eq!(found, expected, "{specs:?}");
         }

@@ -135,7 +135,7 @@ impl AccessRecord {
     /// Whether this record is the only event that reports the access. Successful uses of models,
     /// tools and subagents have events of their own.
     #[must_use]
-    pub fn is_only_report_of_access(&self) -> bool {
+    pub fn has_no_separate_event(&self) -> bool {
         self.reached != Reached::External || self.outcome != AccessOutcome::Done
     }
 }
@@ -179,10 +179,10 @@ fn as_option_str<S: serde::Serializer>(
 /// return quickly and must not call a plugin.
 pub trait DispatchReportSink: Send + Sync {
     /// Records one hook that was called or skipped.
-    fn trace(&self, record: TraceRecord);
+    fn record_hook_trace(&self, record: TraceRecord);
     /// Handles an effect, such as a log line, that a hook returned with its outcome; `plugin` is
     /// the hook's plugin.
-    fn effect(&self, plugin: &Arc<str>, effect: Effect);
+    fn handle_hook_effect(&self, plugin: &Arc<str>, effect: Effect);
 }
 
 /// Sink that discards all reports.
@@ -190,6 +190,6 @@ pub trait DispatchReportSink: Send + Sync {
 pub struct NullDispatchReportSink;
 
 impl DispatchReportSink for NullDispatchReportSink {
-    fn trace(&self, _record: TraceRecord) {}
-    fn effect(&self, _plugin: &Arc<str>, _effect: Effect) {}
+    fn record_hook_trace(&self, _record: TraceRecord) {}
+    fn handle_hook_effect(&self, _plugin: &Arc<str>, _effect: Effect) {}
 }

@@ -54,7 +54,7 @@ pub(crate) fn host_system_prompt_parts(facts: HostPromptFacts<'_>) -> Vec<Prompt
         facts.workspace.display()
     );
     parts.push(host_prompt_part(Tier::Volatile, "00-environment", place));
-    let guidance = guidance_for_routing_decision(facts.decision);
+    let guidance = model_guidance_for_decision(facts.decision);
     parts.extend(guidance.map(|text| host_prompt_part(Tier::Volatile, "10-decision", text)));
     parts
 }
@@ -90,7 +90,7 @@ pub(crate) fn plan_mode_prompt_part() -> PromptPart {
     host_prompt_part(Tier::Volatile, "15-plan", PLAN_MODE_PROMPT)
 }
 
-fn guidance_for_routing_decision(decision: Decision) -> Option<&'static str> {
+fn model_guidance_for_decision(decision: Decision) -> Option<&'static str> {
     match decision {
         Decision::Direct => None,
         Decision::AskFirst => Some(

@@ -36,9 +36,9 @@ use crate::tokens;
 /// Sorts parts by tier, then by the key without the plugin's prefix, then by the full key.
 pub(crate) fn sort_prompt_parts(parts: &mut [PromptPart]) {
     parts.sort_by(|a, b| {
-        (a.tier as u8, strip_plugin_prefix(&a.key), &a.key).cmp(&(
+        (a.tier as u8, part_key_without_plugin(&a.key), &a.key).cmp(&(
             b.tier as u8,
-            strip_plugin_prefix(&b.key),
+            part_key_without_plugin(&b.key),
             &b.key,
         ))
     });
@@ -46,7 +46,7 @@ pub(crate) fn sort_prompt_parts(parts: &mut [PromptPart]) {
 
 /// Returns a key without its plugin prefix. A colon in a key of the host, as part of a path, does
 /// not end a plugin prefix.
-fn strip_plugin_prefix(key: &str) -> &str {
+fn part_key_without_plugin(key: &str) -> &str {
     let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match key.split_once(':') {
         Some((plugin, chosen)) if plugin.chars().all(is_in_name) => chosen,
@@ -56,7 +56,7 @@ fn strip_plugin_prefix(key: &str) -> &str {
 
 /// Converts the parts of a system prompt to the rows that the session records about them.
 #[must_use]
-pub(crate) fn to_prompt_rows(parts: &[PromptPart]) -> Vec<PromptRow> {
+pub(crate) fn to_prompt_part_records(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts
         .iter()
         .map(|part| PromptRow {
@@ -109,7 +109,7 @@ pub(crate) fn render_system_blocks(parts: &[PromptPart]) -> Vec<SystemPromptBloc
 /// Returns the tiers of `parts` for which `blocks` contains no cache breakpoint, because hooks
 /// edited the text.
 #[must_use]
-pub(crate) fn tiers_without_breakpoint(
+pub(crate) fn tiers_missing_cache_breakpoint(
     parts: &[PromptPart],
     blocks: &[SystemPromptBlock],
 ) -> Vec<Tier> {
@@ -136,7 +136,7 @@ pub(crate) fn join_system_blocks(blocks: &[SystemPromptBlock]) -> String {
 /// Leading blocks that are unchanged keep their cache breakpoints; the remaining text becomes one
 /// block without a breakpoint.
 #[must_use]
-pub(crate) fn split_edited_prompt(
+pub(crate) fn split_prompt_into_blocks(
     blocks: Vec<SystemPromptBlock>,
     text: &str,
 ) -> Vec<SystemPromptBlock> {
@@ -210,7 +210,7 @@ mod tests {
         ] {
             let mut expected = kept[..n_kept].to_vec();
             expected.extend(rest.map(|rest| block(rest, false)));
-            assert_eq!(split_edited_prompt(blocks(), text), expected, "{text}");
+            assert_eq!(split_prompt_into_blocks(blocks(), text), expected, "{text}");
         }
     }
 
@@ -222,20 +222,20 @@ mod tests {
             part(Tier::Volatile, "z", "d"),
         ];
         let lost = |text| {
-            tiers_without_breakpoint(
+            tiers_missing_cache_breakpoint(
                 &parts,
-                &split_edited_prompt(render_system_blocks(&parts), text),
+                &split_prompt_into_blocks(render_system_blocks(&parts), text),
             )
         };
         assert_eq!(lost("a\n\nc\n\nD"), []);
         assert_eq!(lost("a\n\nC\n\nd"), [Tier::Context]);
         assert_eq!(lost("A\n\nc\n\nd"), [Tier::Stable, Tier::Context]);
-        assert_eq!(tiers_without_breakpoint(&parts[2..], &[]), []);
+        assert_eq!(tiers_missing_cache_breakpoint(&parts[2..], &[]), []);
     }
 
     #[test]
     fn the_ledger_names_every_part_with_its_hash() {
-        let rows = to_prompt_rows(&[part(Tier::Stable, "k", "hello")]);
+        let rows = to_prompt_part_records(&[part(Tier::Stable, "k", "hello")]);
         assert_eq!((rows[0].bytes, rows[0].tokens), (5, 1));
         assert_eq!(rows[0].hash, "ea8f163db3868292");
     }

@@ -3,7 +3,7 @@
 //!
 //! Owns the API of each kind of server and the parsing of its answer. An answer is not required,
 //! and a value of an unexpected type is ignored. The module must not know which source of a profile
-//! takes precedence (`profile` does). Start from [`ModelFactsApi::query_model`].
+//! takes precedence (`profile` does). Start from [`ModelInfoApiKind::query_model`].
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const MODEL_QUERIES_TIMEOUT: Duration = Duration::from_millis(2_000);
 
 /// API of a server from which facts about a model can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelFactsApi {
+pub enum ModelInfoApiKind {
     /// List of models (`/v1/models`). vLLM, llama.cpp, Groq, Mistral and most gateways list other
     /// facts in addition to the names.
     Models,
@@ -42,10 +42,10 @@ pub(crate) struct ReportedModelFacts {
     pub(crate) is_final: bool,
 }
 
-impl ModelFactsApi {
+impl ModelInfoApiKind {
     /// Whether the server is queried even if the model is in the built-in table, because it may run
     /// the model with a smaller window.
-    pub(super) fn is_queried_for_models_in_table(self) -> bool {
+    pub(super) fn can_override_builtin_profile(self) -> bool {
         self != Self::Models
     }
 
@@ -62,7 +62,11 @@ impl ModelFactsApi {
                 Self::Ollama => return query_ollama(http, model, cancel).await,
                 Self::LlamaCpp => {
                     let props = http
-                        .try_request_json_document(&http.join_root_url("props"), None, cancel)
+                        .try_request_json_document(
+                            &http.join_unversioned_url("props"),
+                            None,
+                            cancel,
+                        )
                         .await;
                     let listed = http
                         .try_request_json_document(&http.join_url("models"), None, cancel)
@@ -78,7 +82,7 @@ impl ModelFactsApi {
                 Self::LmStudio => {
                     let list = http
                         .try_request_json_document(
-                            &http.join_root_url("api/v0/models"),
+                            &http.join_unversioned_url("api/v0/models"),
                             None,
                             cancel,
                         )
@@ -94,17 +98,17 @@ impl ModelFactsApi {
                         .unwrap_or_default()
                 }
             }
-            .into_final_model_facts()
+            .into_final_reported_facts()
         };
         // Treat a timeout as a final answer: otherwise each step of a session would query the
         // server and wait again.
         let told = tokio::time::timeout(MODEL_QUERIES_TIMEOUT, asking).await;
-        told.unwrap_or_else(|_| ModelProfile::default().into_final_model_facts())
+        told.unwrap_or_else(|_| ModelProfile::default().into_final_reported_facts())
     }
 }
 
 impl ModelProfile {
-    fn into_final_model_facts(self) -> ReportedModelFacts {
+    fn into_final_reported_facts(self) -> ReportedModelFacts {
         ReportedModelFacts {
             profile: self,
             is_final: true,
@@ -124,11 +128,15 @@ async fn query_ollama(
 ) -> ReportedModelFacts {
     let question = json!({"model": model});
     let shown = http
-        .try_request_json_document(&http.join_root_url("api/show"), Some(&question), cancel)
+        .try_request_json_document(
+            &http.join_unversioned_url("api/show"),
+            Some(&question),
+            cancel,
+        )
         .await;
     let mut profile = shown.as_ref().map(parse_ollama_show).unwrap_or_default();
     let running = http
-        .try_request_json_document(&http.join_root_url("api/ps"), None, cancel)
+        .try_request_json_document(&http.join_unversioned_url("api/ps"), None, cancel)
         .await;
     let loaded = running.as_ref().and_then(|list| {
         let models = list.get("models")?.as_array()?.iter();

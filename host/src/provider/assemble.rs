@@ -89,7 +89,7 @@ impl AnswerStreamError {
 
 /// Index of a tool call in the parts of an [`AssistantMessageAssembler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ToolCallPartIndex(usize);
+pub(crate) struct ToolCallPartPosition(usize);
 
 /// Assembles the assistant message that is being received.
 #[derive(Default)]
@@ -167,7 +167,7 @@ impl AssistantMessageAssembler {
         self.n_bytes += delta.len();
         match self.parts.last_mut() {
             Some(Content::Text { text }) => text.push_str(&delta),
-            _ => self.parts.push(Content::text(&*delta)),
+            _ => self.parts.push(Content::from_text(&*delta)),
         }
         emit(StreamEvent::Text(delta.into_owned()));
     }
@@ -187,7 +187,7 @@ impl AssistantMessageAssembler {
                 signature: None,
                 extra: None,
             }) => text.push_str(&delta),
-            _ => self.parts.push(Content::thinking(&*delta)),
+            _ => self.parts.push(Content::from_thinking(&*delta)),
         }
         emit(StreamEvent::Thinking(delta.into_owned()));
     }
@@ -226,7 +226,7 @@ impl AssistantMessageAssembler {
     /// data.
     pub(super) fn add_call_opaque_data(
         &mut self,
-        slot: ToolCallPartIndex,
+        slot: ToolCallPartPosition,
         name: &str,
         value: &Value,
     ) {
@@ -245,17 +245,17 @@ impl AssistantMessageAssembler {
         id: &str,
         name: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> ToolCallPartIndex {
+    ) -> ToolCallPartPosition {
         self.n_bytes += id.len() + name.len();
         let call = ToolCall::new(id, name, Value::String(String::new()));
         self.parts.push(Content::ToolCall(call));
         let name = name.to_owned();
         emit(StreamEvent::ToolCall { name });
-        ToolCallPartIndex(self.parts.len() - 1)
+        ToolCallPartPosition(self.parts.len() - 1)
     }
 
     /// Appends a piece to the name of a call, for servers that send names in pieces.
-    pub(super) fn append_call_name(&mut self, slot: ToolCallPartIndex, piece: &str) {
+    pub(super) fn append_call_name(&mut self, slot: ToolCallPartPosition, piece: &str) {
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) {
             self.n_bytes += piece.len();
             call.name.push_str(piece);
@@ -265,7 +265,7 @@ impl AssistantMessageAssembler {
     /// Returns the parts of a call's name and arguments that were received so far.
     pub(super) fn partial_tool_call_name_and_arguments(
         &self,
-        slot: ToolCallPartIndex,
+        slot: ToolCallPartPosition,
     ) -> (&str, &str) {
         match self.parts.get(slot.0) {
             Some(Content::ToolCall(call)) => {
@@ -276,7 +276,7 @@ impl AssistantMessageAssembler {
     }
 
     /// Appends a delta to the arguments of a tool call.
-    pub(crate) fn add_arguments(&mut self, slot: ToolCallPartIndex, delta: &str) {
+    pub(crate) fn add_arguments(&mut self, slot: ToolCallPartPosition, delta: &str) {
         self.n_bytes += delta.len();
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0)
             && let Value::String(written) = &mut call.arguments
@@ -286,7 +286,7 @@ impl AssistantMessageAssembler {
     }
 
     /// Whether the arguments of a call are already complete JSON.
-    pub(crate) fn has_complete_arguments(&self, slot: ToolCallPartIndex) -> bool {
+    pub(crate) fn has_complete_arguments(&self, slot: ToolCallPartPosition) -> bool {
         serde_json::from_str::<Value>(self.partial_tool_call_name_and_arguments(slot).1).is_ok()
     }
 
@@ -340,7 +340,7 @@ impl AssistantMessageAssembler {
 /// Merges a field that may arrive in pieces, and returns the size of the piece in bytes.
 fn merge_opaque_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> usize {
     match fields.get_mut(name) {
-        Some(old) => merge_opaque_data(old, value),
+        Some(old) => merge_opaque_json_delta(old, value),
         None => {
             fields.insert(name.to_owned(), value.clone());
         }
@@ -352,7 +352,7 @@ fn merge_opaque_field(fields: &mut Map<String, Value>, name: &str, value: &Value
 /// except that an item with the same `index` and `type` as the last item continues that item, as in
 /// the `reasoning_details` that OpenRouter streams. Objects are merged field by field. `null`
 /// changes nothing, and any other value replaces the old one.
-fn merge_opaque_data(old: &mut Value, new: &Value) {
+fn merge_opaque_json_delta(old: &mut Value, new: &Value) {
     match (old, new) {
         (_, Value::Null) => {}
         (Value::Array(items), Value::Array(more)) => {

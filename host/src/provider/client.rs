@@ -22,16 +22,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::assemble::AnswerStreamDecoder;
 use super::endpoint::ModelApiEndpoint;
-use super::fit::{ConversationRewriteTarget, rewrite_conversation};
+use super::fit::{RecipientModelServer, rewrite_conversation};
 use super::http::{HttpConfig, ModelApiConnectionPool};
 use super::images::RequestImagesByBlobId;
 use super::mend::{RequestCorrection, RequestCorrections};
 use super::profile::ModelServerProfile;
 use super::{
-    Error, Provider, Request, Response, StreamEvent, Wire, anthropic, gemini, models, openai,
-    responses,
+    Error, ModelApiFormat, Provider, Request, Response, StreamEvent, anthropic, gemini, models,
+    openai, responses,
 };
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::model::ModelProfile;
 
 /// Creates the client of the API at `endpoint`, which uses the wire format `wire`. The client sends
@@ -42,33 +42,33 @@ use crate::model::ModelProfile;
 /// # Errors
 /// The key has characters that are not allowed in an HTTP header, or TLS cannot be set up.
 pub fn connect(
-    wire: Wire,
+    wire: ModelApiFormat,
     endpoint: ModelApiEndpoint,
     http: HttpConfig,
     server: ModelServerProfile,
 ) -> Result<Arc<dyn Provider>, Error> {
     Ok(match wire {
-        Wire::AnthropicMessages => {
+        ModelApiFormat::AnthropicMessages => {
             build_client(anthropic::AnthropicWireFormat, endpoint, http, server)?
         }
-        Wire::OpenaiChat => {
+        ModelApiFormat::OpenaiChat => {
             build_client(openai::ChatCompletionsWireFormat, endpoint, http, server)?
         }
-        Wire::OpenaiResponses => {
+        ModelApiFormat::OpenaiResponses => {
             build_client(responses::ResponsesWireFormat, endpoint, http, server)?
         }
-        Wire::Gemini => build_client(gemini::GeminiWireFormat, endpoint, http, server)?,
+        ModelApiFormat::Gemini => build_client(gemini::GeminiWireFormat, endpoint, http, server)?,
     })
 }
 
 /// Properties of a wire format that the shared client needs.
 pub(super) trait WireFormat: Send + Sync + 'static {
     /// Name of the wire format.
-    const WIRE: Wire;
+    const API_FORMAT: ModelApiFormat;
 
     /// Path of the list of models under the base URL, and the query string that requests the
     /// complete list.
-    const MODELS: (&'static str, &'static str);
+    const MODEL_LIST_PATH_AND_QUERY: (&'static str, &'static str);
 
     /// Decoder of one answer.
     type Reader: AnswerStreamDecoder + Default;
@@ -108,7 +108,7 @@ fn build_client<F: WireFormat>(
     format.adapt_url(&mut endpoint.url);
     let headers = format.headers(&endpoint)?;
     Ok(Arc::new(ModelApiClient {
-        http: ModelApiConnectionPool::new(F::WIRE, endpoint, headers, http)?,
+        http: ModelApiConnectionPool::new(F::API_FORMAT, endpoint, headers, http)?,
         format,
         server,
         mends: Mutex::default(),
@@ -124,7 +124,11 @@ impl<F: WireFormat> Provider for ModelApiClient<F> {
         self.server.model_profile(model)
     }
 
-    fn learn<'a>(&'a self, model: &'a str, cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
+    fn update_model_profile<'a>(
+        &'a self,
+        model: &'a str,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(self.server.query_profile(&self.http, model, cancel))
     }
 
@@ -138,23 +142,25 @@ impl<F: WireFormat> Provider for ModelApiClient<F> {
     }
 
     fn base_url(&self) -> Option<String> {
-        Some(self.http.display_url())
+        Some(self.http.redacted_base_url())
     }
 
     fn models<'a>(
         &'a self,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        let (path, query) = F::MODELS;
+        let (path, query) = F::MODEL_LIST_PATH_AND_QUERY;
         Box::pin(models::list_models(&self.http, path, query, cancel))
     }
 
-    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
-        let mends = lock(&self.mends).get(&request.model).cloned();
+    fn build_request_body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
+        let mends = lock_ignoring_poison(&self.mends)
+            .get(&request.model)
+            .cloned();
         let mends = mends.unwrap_or_else(|| RequestCorrections::from_preset(self.server.mends));
-        let target = ConversationRewriteTarget {
+        let target = RecipientModelServer {
             provider: self.name(),
-            wire: F::WIRE,
+            wire: F::API_FORMAT,
             mends: &mends,
         };
         let mut body = self
@@ -165,8 +171,8 @@ impl<F: WireFormat> Provider for ModelApiClient<F> {
         body
     }
 
-    fn mend(&self, mend: &RequestCorrection, request: &Request) -> bool {
-        let mut mends = lock(&self.mends);
+    fn remember_correction(&self, mend: &RequestCorrection, request: &Request) -> bool {
+        let mut mends = lock_ignoring_poison(&self.mends);
         let mends = mends
             .entry(request.model.clone())
             .or_insert_with(|| RequestCorrections::from_preset(self.server.mends));

@@ -6,24 +6,24 @@
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::ask::ModelFactsApi;
+use super::ask::ModelInfoApiKind;
 use super::dialect::{RequestBodyDialect, TokenLimitField};
 use super::endpoint::{ApiKey, ModelApiEndpoint};
-use super::named::NamedProvider;
+use super::named::CustomProviderSettings;
 use super::preset::ProviderPreset;
 use super::profile::ModelServerProfile;
 use super::select::{
     EnvironmentAndApiKeyLookup, NonEnvironmentApiKeySource, ProviderConfig,
     ProviderSelectionSettings, SelectedProviderAndModel,
 };
-use super::{Error, Wire, client};
+use super::{Error, ModelApiFormat, client};
 
 /// Name of a provider, with its preset and its section of the settings.
 #[derive(Clone, Copy)]
 pub(super) struct ResolvedProvider<'a> {
     pub(super) name: &'a str,
     pub(super) preset: Option<&'static ProviderPreset>,
-    pub(super) own: Option<&'a NamedProvider>,
+    pub(super) own: Option<&'a CustomProviderSettings>,
 }
 
 /// Creates the client of a provider.
@@ -52,10 +52,12 @@ pub(super) fn connect_provider(
     let wire = wire.or(found.preset.map(|preset| match preset.wire {
         // A server with another host than the preset's usually supports only the chat completions
         // API.
-        Wire::OpenaiResponses if !endpoint_has_preset_host(preset, &endpoint) => Wire::OpenaiChat,
+        ModelApiFormat::OpenaiResponses if !endpoint_has_preset_host(preset, &endpoint) => {
+            ModelApiFormat::OpenaiChat
+        }
         wire => wire,
     }));
-    let wire = wire.unwrap_or(Wire::OpenaiChat);
+    let wire = wire.unwrap_or(ModelApiFormat::OpenaiChat);
     let http = own.and_then(|own| own.http.clone());
     let http = http.unwrap_or_else(|| config.http.clone());
     let server = build_server_profile(choice, found, &endpoint, wire, config.images);
@@ -78,7 +80,7 @@ fn build_server_profile(
     choice: &ProviderSelectionSettings,
     found: ResolvedProvider<'_>,
     endpoint: &ModelApiEndpoint,
-    wire: Wire,
+    wire: ModelApiFormat,
     images: Option<bool>,
 ) -> ModelServerProfile {
     let (own, preset) = (found.own, found.preset);
@@ -88,7 +90,7 @@ fn build_server_profile(
     let preset_here = preset.filter(|preset| is_usual || preset.url.is_err() || preset.is_local);
     let ask = match preset_here {
         Some(preset) => preset.ask,
-        None if wire == Wire::OpenaiChat => Some(ModelFactsApi::Models),
+        None if wire == ModelApiFormat::OpenaiChat => Some(ModelInfoApiKind::Models),
         None => None,
     };
     let limit = preset_here.map_or(TokenLimitField::MaxTokens, |preset| preset.token_limit);
@@ -100,7 +102,7 @@ fn build_server_profile(
         system_role: own.and_then(|own| own.system_role).unwrap_or_default(),
         leave_out: refused.chain(also).collect(),
         extra: own.map(|own| own.extra_body.clone()).unwrap_or_default(),
-        needs_limit: wire == Wire::AnthropicMessages,
+        needs_limit: wire == ModelApiFormat::AnthropicMessages,
     };
     ModelServerProfile {
         dialect,

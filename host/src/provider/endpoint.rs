@@ -17,7 +17,7 @@ use super::server_text::SanitizedServerText;
 /// Minimum length, in characters, of a key that is replaced by `[key]` in texts. Real keys have at
 /// least 20 characters; shorter texts are dummies such as `none`, which may occur in a text by
 /// chance.
-const MIN_MASKED_API_KEY_CHARS: usize = 8;
+const MIN_MASKABLE_API_KEY_CHARS: usize = 8;
 
 /// Key of a model API. It can be sent but not displayed: `Debug` hides it, and there is no
 /// `Display`.
@@ -36,7 +36,7 @@ impl ApiKey {
     /// Whether the key is long enough to be a secret. For servers without a key, users often set a
     /// dummy such as `k`, `none` or `ollama`, which may occur in a message by chance.
     fn is_real_key(&self) -> bool {
-        self.0.chars().count() >= MIN_MASKED_API_KEY_CHARS
+        self.0.chars().count() >= MIN_MASKABLE_API_KEY_CHARS
     }
 
     /// Replaces the key in a text with `[key]`. A dummy key is not replaced.

@@ -373,7 +373,7 @@ fn retry_advice(retry_after: &Option<Duration>) -> String {
 impl Error {
     /// Returns the excerpt in an error about an unreadable answer. The excerpt is text of the model
     /// that no hook has checked.
-    pub(crate) fn unreadable_excerpt_mut(&mut self) -> Option<&mut SanitizedServerText> {
+    pub(crate) fn unreadable_answer_excerpt_mut(&mut self) -> Option<&mut SanitizedServerText> {
         match self {
             Self::BadStream { excerpt, .. } => Some(excerpt),
             _ => None,

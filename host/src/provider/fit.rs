@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::mend::{ASSISTANT_MESSAGE_PLACEHOLDER, RequestCorrections, has_reasoning};
-use super::{Request, Wire};
+use super::{ModelApiFormat, Request};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult, Writer};
 
 /// Maximum length of a tool name in characters, according to the documentation of OpenAI, Anthropic
@@ -33,7 +33,7 @@ const MAX_TOOL_NAME_CHARS: usize = 64;
 const MAX_CALL_ID_CHARS: usize = 40;
 
 /// Length in characters that Mistral requires of a call id.
-const MISTRAL_CALL_ID_CHARS: usize = 9;
+const MISTRAL_CALL_ID_LENGTH_CHARS: usize = 9;
 
 /// Placeholder for a tool name without a single valid character. No tool has this name, so the
 /// model gets the error that the tool does not exist.
@@ -50,9 +50,9 @@ const EMPTY_RESULT_PLACEHOLDER: &str = "[no output]";
 const FIRST_USER_MESSAGE_PLACEHOLDER: &str = "[the beginning of the conversation was left out]";
 
 /// Model server that will receive the conversation, and the corrections that it requires.
-pub(super) struct ConversationRewriteTarget<'a> {
+pub(super) struct RecipientModelServer<'a> {
     pub(super) provider: &'a str,
-    pub(super) wire: Wire,
+    pub(super) wire: ModelApiFormat,
     pub(super) mends: &'a RequestCorrections,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct ConversationRewriteTarget<'a> {
 /// message had to change.
 pub(super) fn rewrite_conversation<'a>(
     request: &'a Request,
-    target: &ConversationRewriteTarget<'_>,
+    target: &RecipientModelServer<'_>,
 ) -> Cow<'a, Request> {
     let reader = Writer {
         provider: target.provider.to_owned(),
@@ -76,7 +76,7 @@ pub(super) fn rewrite_conversation<'a>(
     for message in &request.messages {
         fitted.rewrite_message(message);
     }
-    fitted.add_missing_results();
+    fitted.add_missing_tool_results();
     let is_same = fitted.messages.len() == request.messages.len()
         && fitted
             .messages
@@ -130,11 +130,11 @@ impl<'a> ConversationRewriter<'a, '_> {
         let message = match message.role {
             Role::Tool => self.match_results_to_calls(message),
             Role::Assistant => {
-                self.add_missing_results();
+                self.add_missing_tool_results();
                 self.rewrite_assistant_message(message)
             }
             Role::User => {
-                self.add_missing_results();
+                self.add_missing_tool_results();
                 Some(Cow::Borrowed(message))
             }
         };
@@ -226,7 +226,7 @@ impl<'a> ConversationRewriter<'a, '_> {
                 kept.push(part.clone());
                 continue;
             };
-            let Some((id, name)) = self.ids.take_open_call(&result.call_id) else {
+            let Some((id, name)) = self.ids.take_call_awaiting_result(&result.call_id) else {
                 is_changed = true;
                 continue;
             };
@@ -259,10 +259,10 @@ impl<'a> ConversationRewriter<'a, '_> {
     }
 
     /// Adds a message with a placeholder result for each tool call that has no result yet.
-    fn add_missing_results(&mut self) {
+    fn add_missing_tool_results(&mut self) {
         for call in std::mem::take(&mut self.ids.open) {
             let result = ToolResult::new(call.sent, call.name, MISSING_RESULT_PLACEHOLDER, true);
-            let mut message = Message::result(result);
+            let mut message = Message::from_tool_result(result);
             message.id = String::new();
             self.messages.push(Cow::Owned(message));
         }
@@ -301,7 +301,7 @@ impl RewrittenToolCallIds {
     /// Removes the call with this original id from the calls without a result, and returns its id
     /// and tool name in the rewritten conversation. If several calls have the id, the first of them
     /// gets the result.
-    fn take_open_call(&mut self, call_id: &str) -> Option<(String, String)> {
+    fn take_call_awaiting_result(&mut self, call_id: &str) -> Option<(String, String)> {
         let at = self.open.iter().position(|call| call.named == call_id)?;
         let call = self.open.remove(at);
         Some((call.sent, call.name))
@@ -349,12 +349,12 @@ fn to_safe_call_id(id: &str) -> String {
 /// Derives a call id of nine letters and digits, as Mistral requires, from a call id.
 fn to_short_call_id(id: &str) -> String {
     let is_short =
-        id.len() == MISTRAL_CALL_ID_CHARS && id.chars().all(|c| c.is_ascii_alphanumeric());
+        id.len() == MISTRAL_CALL_ID_LENGTH_CHARS && id.chars().all(|c| c.is_ascii_alphanumeric());
     if is_short {
         return id.to_owned();
     }
     let digest = blake3::hash(id.as_bytes()).to_hex();
-    digest[..MISTRAL_CALL_ID_CHARS].to_owned()
+    digest[..MISTRAL_CALL_ID_LENGTH_CHARS].to_owned()
 }
 
 /// Whether a message has only blank texts and empty reasoning.

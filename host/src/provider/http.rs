@@ -30,7 +30,7 @@ use super::retry::{
 };
 use super::sse::{MAX_STREAMED_ANSWER_BYTES, TruncatedRawAnswer};
 use super::wait::RequestAttemptTimeouts;
-use super::{Response, StreamEvent, Wire, connection};
+use super::{ModelApiFormat, Response, StreamEvent, connection};
 use crate::config::number;
 use crate::message::{Message, Writer};
 
@@ -127,7 +127,7 @@ pub fn install_crypto_provider() {
 /// A connection pool to one model API.
 pub(crate) struct ModelApiConnectionPool {
     client: reqwest::Client,
-    wire: Wire,
+    wire: ModelApiFormat,
     endpoint: ModelApiEndpoint,
     headers: HeaderMap,
     config: HttpConfig,
@@ -137,7 +137,7 @@ impl ModelApiConnectionPool {
     /// Creates a connection pool that sends `headers` with every request and reads answers in the
     /// format `wire`.
     pub(crate) fn new(
-        wire: Wire,
+        wire: ModelApiFormat,
         endpoint: ModelApiEndpoint,
         headers: HeaderMap,
         config: HttpConfig,
@@ -158,7 +158,7 @@ impl ModelApiConnectionPool {
     }
 
     /// Returns the base URL without credentials and query.
-    pub(super) fn display_url(&self) -> String {
+    pub(super) fn redacted_base_url(&self) -> String {
         let mut url = self.endpoint.url.clone();
         // These calls fail only for URLs that cannot have credentials.
         let _ = url.set_username("");
@@ -257,7 +257,7 @@ impl ModelApiConnectionPool {
 
     /// Returns the URL of `path` under the base URL without its version, for the native API of a
     /// server.
-    pub(super) fn join_root_url(&self, path: &str) -> Url {
+    pub(super) fn join_unversioned_url(&self, path: &str) -> Url {
         self.endpoint.join_server_root(path)
     }
 
@@ -466,7 +466,7 @@ impl<D: AnswerStreamDecoder> StreamedAnswerReader<'_, '_, D> {
         };
         match kind {
             ResponseBodyKind::Stream => self.read_sse_answer(&start).await,
-            ResponseBodyKind::Document => self.read_unstreamed_answer(start).await,
+            ResponseBodyKind::Document => self.read_non_sse_answer(start).await,
             ResponseBodyKind::Page => {
                 let rest = read_error_body(&mut self.response, &mut self.wait).await;
                 let page = String::from_utf8_lossy(&start) + &*rest;
@@ -482,7 +482,7 @@ impl<D: AnswerStreamDecoder> StreamedAnswerReader<'_, '_, D> {
         while !self.decoder.is_stream_complete() {
             let next = if self.decoder.has_finish_reason() {
                 self.wait
-                    .wait_after_answer_end(STREAM_END_WAIT_TIMEOUT, self.response.chunk())
+                    .wait_for_trailing_data(STREAM_END_WAIT_TIMEOUT, self.response.chunk())
                     .await
                     .flatten()
             } else {
@@ -514,7 +514,7 @@ impl<D: AnswerStreamDecoder> StreamedAnswerReader<'_, '_, D> {
         Ok(())
     }
 
-    async fn read_unstreamed_answer(
+    async fn read_non_sse_answer(
         &mut self,
         mut body: Vec<u8>,
     ) -> Result<String, RequestAttemptFailure> {

@@ -160,7 +160,7 @@ pub(super) fn join_surrogates(text: &str) -> String {
 
 /// Returns a field of an object; `None` when `value` is not an object, or the field is missing or
 /// `null`.
-pub(super) fn find_field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn non_null_field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     value.get(name).filter(|value| !value.is_null())
 }
 
@@ -188,13 +188,13 @@ pub(super) fn json_to_text(value: &Value) -> Option<Cow<'_, str>> {
 }
 
 /// Reads the text in the field `name` of a JSON object with [`json_to_text`].
-pub(super) fn text_field<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
+pub(super) fn read_json_text_field<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
     json_to_text(value.get(name)?)
 }
 
 /// Reads an identifier in a field: a string, or a number as written. `None` for any other value and
 /// for an empty string.
-pub(super) fn id_field(value: &Value, name: &str) -> Option<String> {
+pub(super) fn read_json_id_field(value: &Value, name: &str) -> Option<String> {
     match value.get(name)? {
         Value::String(id) if !id.is_empty() => Some(id.clone()),
         Value::Number(id) => Some(id.to_string()),
@@ -228,7 +228,7 @@ pub(super) fn json_to_count(value: &Value) -> Option<u64> {
 }
 
 /// Reads the number in the field `name` of a JSON object with [`json_to_count`].
-pub(super) fn count_field(value: &Value, name: &str) -> Option<u64> {
+pub(super) fn number_field(value: &Value, name: &str) -> Option<u64> {
     json_to_count(value.get(name)?)
 }
 
@@ -245,7 +245,10 @@ fn float_to_count(number: f64) -> Option<u64> {
 }
 
 /// Returns the items of a list field; no items when the field is not a list.
-pub(super) fn field_items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn read_json_list_field<'a>(
+    value: &'a Value,
+    name: &str,
+) -> impl Iterator<Item = &'a Value> {
     let items = value.get(name).and_then(Value::as_array);
     items.into_iter().flatten()
 }
@@ -287,7 +290,7 @@ mod tests {
                 if parsed.has_halves {
                     joiner.enable_surrogate_joining();
                 }
-                if let Some(text) = text_field(&parsed.value, "t") {
+                if let Some(text) = read_json_text_field(&parsed.value, "t") {
                     read.push_str(&joiner.push(&text));
                 }
             }

@@ -21,7 +21,7 @@ const MAX_SEARCHED_REFUSAL_BYTES: usize = 4_000;
 
 /// Maximum number of message ids in `dropped`. If there are more, reasoning is dropped from all
 /// messages.
-const MAX_REASONING_DROPPED_MESSAGES: usize = 10_000;
+const MAX_REASONING_DROP_MESSAGE_IDS: usize = 10_000;
 
 /// Optional body fields that can be dropped without changing the meaning of the request.
 const DROPPABLE_BODY_FIELDS: [&str; 14] = [
@@ -75,7 +75,7 @@ const GEMINI_SIGNATURE_PLACEHOLDER: &str = "skip_thought_signature_validator";
 pub(super) const ASSISTANT_MESSAGE_PLACEHOLDER: &str = "[the user goes on]";
 
 /// Phrases that show that a server error is about a refused field.
-const FIELD_REFUSAL_PHRASES: [&str; 15] = [
+const REFUSED_FIELD_ERROR_PHRASES: [&str; 15] = [
     "unknown",
     "unsupported",
     "unrecognized",
@@ -185,7 +185,7 @@ impl RequestCorrection {
                 return Some(Self::RenameTokenLimit);
             }
             let is_too_large = has(&["at most", "maximum", "too large", "less than or equal"]);
-            return find_numbers(&said)
+            return parse_integers_in_text(&said)
                 .filter(|number| is_too_large && *number >= 16)
                 .min()
                 .map(Self::MaxTokens);
@@ -197,7 +197,7 @@ impl RequestCorrection {
             .into_iter()
             .find(|field| contains_field_name(&said, field));
         field
-            .filter(|_| has(&FIELD_REFUSAL_PHRASES))
+            .filter(|_| has(&REFUSED_FIELD_ERROR_PHRASES))
             .map(Self::DropField)
     }
 }
@@ -214,7 +214,7 @@ fn contains_field_name(said: &str, field: &str) -> bool {
 }
 
 /// Returns the integers in a text, with or without thousands separators.
-fn find_numbers(said: &str) -> impl Iterator<Item = u32> {
+fn parse_integers_in_text(said: &str) -> impl Iterator<Item = u32> {
     said.split(|c: char| !c.is_ascii_digit() && c != ',')
         .map(|digits| digits.trim_matches(',').replace(',', ""))
         .filter_map(|digits| digits.parse().ok())
@@ -292,7 +292,7 @@ impl RequestCorrections {
         let n_before = self.dropped.len();
         self.dropped.extend(ids);
         let is_more = self.dropped.len() > n_before;
-        self.drops_all = is_more && is_known || self.dropped.len() > MAX_REASONING_DROPPED_MESSAGES;
+        self.drops_all = is_more && is_known || self.dropped.len() > MAX_REASONING_DROP_MESSAGE_IDS;
         is_more
     }
 
@@ -379,7 +379,7 @@ fn insert_placeholder_answers(fields: &mut Map<String, Value>) {
 /// Adds blank reasoning to each message with calls, in chat completions. DeepSeek and Kimi require
 /// reasoning in thinking mode and accept a blank for calls of another model.
 fn add_blank_reasoning(fields: &mut Map<String, Value>) {
-    for message in objects_in_list(fields, "messages") {
+    for message in iter_list_field_objects(fields, "messages") {
         if let Value::Object(message) = message
             && message.contains_key("tool_calls")
         {
@@ -393,7 +393,7 @@ fn add_blank_reasoning(fields: &mut Map<String, Value>) {
 /// Adds the placeholder signature to each call without one, in chat completions and in Gemini's own
 /// wire.
 fn add_missing_signatures(fields: &mut Map<String, Value>) {
-    for message in objects_in_list(fields, "messages") {
+    for message in iter_list_field_objects(fields, "messages") {
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
         for call in calls.into_iter().flatten().filter(|call| call.is_object()) {
             if call.get("extra_content").is_none() {
@@ -402,7 +402,7 @@ fn add_missing_signatures(fields: &mut Map<String, Value>) {
             }
         }
     }
-    for content in objects_in_list(fields, "contents") {
+    for content in iter_list_field_objects(fields, "contents") {
         let parts = content.get_mut("parts").and_then(Value::as_array_mut);
         for part in parts.into_iter().flatten() {
             if part.get("functionCall").is_some() && part.get("thoughtSignature").is_none() {
@@ -414,7 +414,7 @@ fn add_missing_signatures(fields: &mut Map<String, Value>) {
 
 /// Returns the objects of a list field. Other values are skipped, because hooks may write anything
 /// there.
-fn objects_in_list<'a>(
+fn iter_list_field_objects<'a>(
     fields: &'a mut Map<String, Value>,
     name: &str,
 ) -> impl Iterator<Item = &'a mut Value> {

@@ -47,7 +47,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-pub use ask::ModelFactsApi;
+pub use ask::ModelInfoApiKind;
 pub use client::connect;
 pub use error::Error;
 pub use http::HttpConfig;
@@ -55,15 +55,15 @@ pub use http::HttpConfig;
 pub use http::install_crypto_provider;
 pub use images::RequestImagesByBlobId;
 pub use mend::RequestCorrection;
-pub use named::{NamedProvider, ProvidersConfig};
+pub use named::{CustomProviderSettings, ProvidersConfig};
 pub use output::JsonAnswerFormat;
 #[doc(hidden)]
 pub use preset::{detect_key_issuer, local_servers};
 pub use select::{
     EnvironmentAndApiKeyLookup, NonEnvironmentApiKeySource, ProviderConfig,
-    ProviderSelectionSettings, SelectedProviderAndModel, select,
+    ProviderSelectionSettings, SelectedProviderAndModel, select_provider,
 };
-pub use wire::Wire;
+pub use wire::ModelApiFormat;
 
 pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};
@@ -135,7 +135,7 @@ pub enum StreamEvent {
 
 impl StreamEvent {
     /// Returns the event for a refused request that is sent again immediately, after a correction.
-    pub(crate) fn retry_after_correction(reason: String) -> Self {
+    pub(crate) fn new_correction_retry(reason: String) -> Self {
         Self::Retry {
             attempt: 2,
             delay_ms: 0,
@@ -167,9 +167,9 @@ pub struct Response {
 
 /// Client of one model API. Cheap to share; requests may run concurrently.
 ///
-/// The agent calls [`learn`](Self::learn), then [`body`](Self::body), runs the hooks that may
-/// change the body, and passes the result to [`send`](Self::send). Every request contains the whole
-/// conversation.
+/// The agent calls [`update_model_profile`](Self::update_model_profile), then
+/// [`build_request_body`](Self::build_request_body), runs the hooks that may change the body, and
+/// passes the result to [`send`](Self::send). Every request contains the whole conversation.
 pub trait Provider: Send + Sync {
     /// Name of the provider, as in `--provider`.
     fn name(&self) -> &str;
@@ -188,7 +188,11 @@ pub trait Provider: Send + Sync {
     /// Queries the server about a model, so that [`profile`](Self::profile) knows more. Called
     /// before each request of the agent. Must return immediately if there is nothing to learn and
     /// within a few seconds otherwise, and must not fail. Default: does nothing.
-    fn learn<'a>(&'a self, _model: &'a str, _cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
+    fn update_model_profile<'a>(
+        &'a self,
+        _model: &'a str,
+        _cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -220,12 +224,12 @@ pub trait Provider: Send + Sync {
 
     /// Converts `request` to a body in the wire format. `images` has the images that the messages
     /// refer to.
-    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value;
+    fn build_request_body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value;
 
     /// Remembers a correction that was found in the refusal of a request, and applies it to all
     /// later bodies for the same model. Returns whether the correction is new, so that the request
     /// is worth sending again.
-    fn mend(&self, _mend: &RequestCorrection, _request: &Request) -> bool {
+    fn remember_correction(&self, _mend: &RequestCorrection, _request: &Request) -> bool {
         false
     }
 

@@ -1,7 +1,7 @@
 //! Providers defined by the operator: the section `[providers]`.
 //!
 //! Owns the settings of one provider. It must not know how a provider is selected (`select` does).
-//! Start from [`NamedProvider`].
+//! Start from [`CustomProviderSettings`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::dialect::{SystemPromptRole, TokenLimitField};
 use super::select::SCRIPTED_PROVIDER_NAME;
-use super::{HttpConfig, Wire};
+use super::{HttpConfig, ModelApiFormat};
 use crate::config::Section;
 
 /// Settings of one provider, `[providers.NAME]`: a server of the operator, or changes to a built-in
@@ -22,12 +22,12 @@ use crate::config::Section;
 /// are sent and which command is run to get them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct NamedProvider {
+pub struct CustomProviderSettings {
     /// Name of the preset whose values are the defaults.
     pub preset: Option<String>,
     /// Format of the API, such as `anthropic-messages` or `openai-chat`. Default: the wire of the
     /// preset, or `openai-chat`.
-    pub wire: Option<Wire>,
+    pub wire: Option<ModelApiFormat>,
     /// Base URL of the API. A provider without a preset needs one.
     pub base_url: Option<String>,
     /// Environment variable, or name in `secrets.toml`, that holds the key.
@@ -63,12 +63,12 @@ pub struct NamedProvider {
     pub http: Option<HttpConfig>,
 }
 
-type Table = BTreeMap<String, NamedProvider>;
+type Table = BTreeMap<String, CustomProviderSettings>;
 
 /// Providers of the operator by name, the section `[providers]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(try_from = "Table")]
-pub struct ProvidersConfig(pub BTreeMap<String, NamedProvider>);
+pub struct ProvidersConfig(pub BTreeMap<String, CustomProviderSettings>);
 
 impl TryFrom<Table> for ProvidersConfig {
     type Error = String;

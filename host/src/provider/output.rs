@@ -26,7 +26,7 @@ pub(super) const OUTPUT_SCHEMA_NAME: &str = "answer";
 impl Request {
     /// Whether this request asks the model to repeat its answer in the output format, without
     /// calling a tool.
-    pub(super) fn is_answer_repeat_request(&self) -> bool {
+    pub(super) fn is_answer_reformat_request(&self) -> bool {
         let output = self.output.as_ref();
         output.is_some_and(|output| output.is_repeating)
     }
@@ -34,8 +34,8 @@ impl Request {
     /// Returns the output format if the request allows no tool call; `None` otherwise. Used by
     /// wires whose servers mostly refuse an output format together with tools, or never call a tool
     /// if both are present.
-    pub(super) fn output_format_without_tools(&self) -> Option<&JsonAnswerFormat> {
-        let is_free = self.tools.is_empty() || self.is_answer_repeat_request();
+    pub(super) fn output_format_unless_tools(&self) -> Option<&JsonAnswerFormat> {
+        let is_free = self.tools.is_empty() || self.is_answer_reformat_request();
         self.output.as_ref().filter(|_| is_free)
     }
 }
@@ -56,12 +56,12 @@ mod tests {
         schema: &Value,
     ) -> Value {
         let request = Request {
-            tools: Vec::from_iter(has_tool.then(sample::sample_tool)),
+            tools: Vec::from_iter(has_tool.then(sample::example_tool_spec)),
             output: Some(JsonAnswerFormat {
                 schema: Arc::new(schema.clone()),
                 is_repeating,
             }),
-            ..sample::sample_request(vec![Message::text(Role::User, "x")])
+            ..sample::example_request(vec![Message::text(Role::User, "x")])
         };
         wire.body(&request, &RequestImagesByBlobId::default())
     }

@@ -7,16 +7,16 @@
 //!
 //! Start from [`KNOWN_PROVIDER_PRESETS`].
 
-use super::ask::ModelFactsApi;
+use super::ask::ModelInfoApiKind;
 use super::dialect::TokenLimitField;
-use super::{RequestCorrection, Wire, anthropic, gemini, openai};
+use super::{ModelApiFormat, RequestCorrection, anthropic, gemini, openai};
 
 /// A provider with an HTTP API.
 pub(super) struct ProviderPreset {
     pub(super) name: &'static str,
     /// Display name.
     pub(super) title: &'static str,
-    pub(super) wire: Wire,
+    pub(super) wire: ModelApiFormat,
     /// Base URL; `Err` with an example URL if each customer has another one.
     pub(super) url: Result<&'static str, &'static str>,
     pub(super) url_env: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct ProviderPreset {
     pub(super) needs_key: bool,
     /// Default model; `Err` with an example name if there is none.
     pub(super) model: Result<&'static str, &'static str>,
-    pub(super) names: ProviderModelNameForm,
+    pub(super) names: ModelNameFormat,
     /// Header for the key, if it differs from that of the wire format.
     pub(super) key_in: Option<&'static str>,
     pub(super) token_limit: TokenLimitField,
@@ -34,7 +34,7 @@ pub(super) struct ProviderPreset {
     pub(super) mends: &'static [RequestCorrection],
     /// API of the server that reports the properties of a model; `None` if the built-in table of
     /// models is better.
-    pub(super) ask: Option<ModelFactsApi>,
+    pub(super) ask: Option<ModelInfoApiKind>,
     /// Whether the server runs on the user's machine.
     pub(super) is_local: bool,
     pub(super) advice: &'static str,
@@ -42,7 +42,7 @@ pub(super) struct ProviderPreset {
 
 /// Form of a provider's model names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProviderModelNameForm {
+pub(super) enum ModelNameFormat {
     /// Names without a slash, such as `gpt-5`.
     Plain,
     /// Names that usually have the model's vendor or repository before a slash.
@@ -56,13 +56,13 @@ pub(super) enum ProviderModelNameForm {
 const CHAT_COMPLETIONS_API_DEFAULTS: ProviderPreset = ProviderPreset {
     name: "",
     title: "",
-    wire: Wire::OpenaiChat,
+    wire: ModelApiFormat::OpenaiChat,
     url: Err(""),
     url_env: "",
     key_env: "",
     needs_key: true,
     model: Err(""),
-    names: ProviderModelNameForm::Plain,
+    names: ModelNameFormat::Plain,
     key_in: None,
     token_limit: TokenLimitField::MaxTokens,
     leave_out: &[],
@@ -75,8 +75,8 @@ const CHAT_COMPLETIONS_API_DEFAULTS: ProviderPreset = ProviderPreset {
 /// Defaults of a local server that speaks chat completions.
 const LOCAL_CHAT_SERVER_DEFAULTS: ProviderPreset = ProviderPreset {
     needs_key: false,
-    names: ProviderModelNameForm::Slashes,
-    ask: Some(ModelFactsApi::Models),
+    names: ModelNameFormat::Slashes,
+    ask: Some(ModelInfoApiKind::Models),
     is_local: true,
     ..CHAT_COMPLETIONS_API_DEFAULTS
 };
@@ -87,7 +87,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
     ProviderPreset {
         name: "anthropic",
         title: "Anthropic",
-        wire: Wire::AnthropicMessages,
+        wire: ModelApiFormat::AnthropicMessages,
         url: Ok(anthropic::DEFAULT_URL),
         url_env: "ANTHROPIC_BASE_URL",
         key_env: "ANTHROPIC_API_KEY",
@@ -98,7 +98,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
     ProviderPreset {
         name: "openai",
         title: "OpenAI",
-        wire: Wire::OpenaiResponses,
+        wire: ModelApiFormat::OpenaiResponses,
         url: Ok(openai::DEFAULT_URL),
         url_env: "OPENAI_BASE_URL",
         key_env: "OPENAI_API_KEY",
@@ -115,7 +115,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
         // Not OPENAI_API_KEY: an OpenAI key must not be sent to another server.
         key_env: "OLLAMA_API_KEY",
         model: Err("qwen3.8:27b"),
-        ask: Some(ModelFactsApi::Ollama),
+        ask: Some(ModelInfoApiKind::Ollama),
         advice: "start it with `ollama serve`, or set OPENAI_BASE_URL to where it runs",
         ..LOCAL_CHAT_SERVER_DEFAULTS
     },
@@ -126,15 +126,15 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
         url_env: "OPENROUTER_BASE_URL",
         key_env: "OPENROUTER_API_KEY",
         model: Err("anthropic/claude-sonnet-5.5"),
-        names: ProviderModelNameForm::AlwaysSlashes,
-        ask: Some(ModelFactsApi::OpenRouter),
+        names: ModelNameFormat::AlwaysSlashes,
+        ask: Some(ModelInfoApiKind::OpenRouter),
         advice: "check the network connection, or set OPENROUTER_BASE_URL to another server",
         ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "gemini",
         title: "Gemini",
-        wire: Wire::Gemini,
+        wire: ModelApiFormat::Gemini,
         url: Ok(gemini::DEFAULT_URL),
         url_env: "GEMINI_BASE_URL",
         key_env: "GEMINI_API_KEY",
@@ -163,7 +163,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
             RequestCorrection::AlternateRoles,
             RequestCorrection::ShortIds,
         ],
-        ask: Some(ModelFactsApi::Models),
+        ask: Some(ModelInfoApiKind::Models),
         ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
@@ -173,9 +173,9 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
         url_env: "GROQ_BASE_URL",
         key_env: "GROQ_API_KEY",
         model: Err("openai/gpt-oss-120b"),
-        names: ProviderModelNameForm::Slashes,
+        names: ModelNameFormat::Slashes,
         token_limit: TokenLimitField::MaxCompletionTokens,
-        ask: Some(ModelFactsApi::Models),
+        ask: Some(ModelInfoApiKind::Models),
         ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
@@ -221,7 +221,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
         url_env: "VERTEX_BASE_URL",
         key_env: "VERTEX_ACCESS_TOKEN",
         model: Err("google/gemini-3.8-flash"),
-        names: ProviderModelNameForm::Slashes,
+        names: ModelNameFormat::Slashes,
         ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
@@ -231,7 +231,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
         url_env: "LM_STUDIO_BASE_URL",
         key_env: "LM_STUDIO_API_KEY",
         model: Err("openai/gpt-oss-20b"),
-        ask: Some(ModelFactsApi::LmStudio),
+        ask: Some(ModelInfoApiKind::LmStudio),
         advice: "start its server with `lms server start`, or set LM_STUDIO_BASE_URL to where it runs",
         ..LOCAL_CHAT_SERVER_DEFAULTS
     },
@@ -243,7 +243,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
         key_env: "LLAMA_CPP_API_KEY",
         // llama.cpp serves the one model that it was started with, under any name.
         model: Ok("default"),
-        ask: Some(ModelFactsApi::LlamaCpp),
+        ask: Some(ModelInfoApiKind::LlamaCpp),
         advice: "start it with `llama-server --jinja`, or set LLAMA_CPP_BASE_URL to where it runs",
         ..LOCAL_CHAT_SERVER_DEFAULTS
     },
@@ -318,7 +318,7 @@ mod tests {
             assert!(!model.is_empty(), "{name}");
             let has_slash = model.contains('/');
             assert!(
-                !has_slash || preset.names != ProviderModelNameForm::Plain,
+                !has_slash || preset.names != ModelNameFormat::Plain,
                 "{name}"
             );
         }

@@ -10,11 +10,11 @@ use std::sync::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{ModelFactsApi, ReportedModelFacts};
+use super::ask::{ModelInfoApiKind, ReportedModelFacts};
 use super::dialect::RequestBodyDialect;
 use super::http::ModelApiConnectionPool;
 use super::mend::RequestCorrection;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::model::{ModelProfile, Models};
 
 /// Default limit of an answer, in tokens, when neither settings nor hooks set one. A file of 100 kB
@@ -51,7 +51,7 @@ pub struct ModelServerProfile {
     /// Whether the models of the server take images; overrides their profiles (`provider.images`).
     pub images: Option<bool>,
     /// API of the server to query for the profile of a model; `None` if the server has none.
-    pub ask: Option<ModelFactsApi>,
+    pub ask: Option<ModelInfoApiKind>,
     /// Whether the server runs on this machine.
     pub is_local: bool,
     /// Answer of the server about each model, with the number of queries so far.
@@ -62,7 +62,7 @@ impl ModelServerProfile {
     /// Returns the profile of a model: the settings, completed with what the server has reported so
     /// far and with the built-in table.
     pub(crate) fn model_profile(&self, model: &str) -> ModelProfile {
-        let told = lock(&self.told)
+        let told = lock_ignoring_poison(&self.told)
             .get(model)
             .map(|(told, _)| told.profile.clone());
         let mut profile = self.models.model_profile(model, told.unwrap_or_default());
@@ -85,7 +85,7 @@ impl ModelServerProfile {
         cancel: &CancellationToken,
     ) {
         let Some(ask) = self.ask else { return };
-        let known = lock(&self.told).get(model).cloned();
+        let known = lock_ignoring_poison(&self.told).get(model).cloned();
         let n_asked = match known {
             Some((told, n)) if told.is_final || n >= MAX_SERVER_QUERIES_PER_MODEL => return,
             Some((_, n)) => n,
@@ -94,14 +94,14 @@ impl ModelServerProfile {
         };
         let told = ask.query_model(http, model, cancel).await;
         tracing::debug!(model, ?told, "asked the server about a model");
-        lock(&self.told).insert(model.to_owned(), (told, n_asked + 1));
+        lock_ignoring_poison(&self.told).insert(model.to_owned(), (told, n_asked + 1));
     }
 
     /// Whether the settings or the table contain the context window of a model, and the value of
     /// the server would not be more accurate.
-    fn is_context_window_known(&self, ask: ModelFactsApi, model: &str) -> bool {
+    fn is_context_window_known(&self, ask: ModelInfoApiKind, model: &str) -> bool {
         let own = self.models.model_profile(model, ModelProfile::default());
-        own.window_tokens.is_some() && !ask.is_queried_for_models_in_table()
+        own.window_tokens.is_some() && !ask.can_override_builtin_profile()
     }
 
     /// Adapts a complete body to the dialect of the server and to the limits of the model.

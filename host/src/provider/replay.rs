@@ -1,29 +1,31 @@
 //! Reads an answer from bytes, without a server, a connection or a clock.
 //!
 //! Owns the conversion of chunks of bytes into events. The wire format is a parameter, and the
-//! module must not depend on a single one. Start from [`replay`].
+//! module must not depend on a single one. Start from [`decode_recorded_answer`].
 
 use std::collections::VecDeque;
 
 use super::assemble::{AnswerStreamDecoder, AnswerStreamError};
 use super::sse::SseParser;
-use super::{StreamEvent, Wire, anthropic, gemini, openai, responses};
+use super::{ModelApiFormat, StreamEvent, anthropic, gemini, openai, responses};
 use crate::message::Message;
 
 /// Decodes a recorded answer stream in the format `wire`. `pieces` are the bytes of the stream,
 /// split anywhere. The error string describes the fault in the stream.
-pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
+pub fn decode_recorded_answer(wire: ModelApiFormat, pieces: &[&[u8]]) -> Result<Message, String> {
     match wire {
-        Wire::AnthropicMessages => {
+        ModelApiFormat::AnthropicMessages => {
             decode_stream_pieces(anthropic::AnthropicStreamDecoder::default(), pieces)
         }
-        Wire::OpenaiChat => {
+        ModelApiFormat::OpenaiChat => {
             decode_stream_pieces(openai::ChatCompletionsStreamDecoder::default(), pieces)
         }
-        Wire::OpenaiResponses => {
+        ModelApiFormat::OpenaiResponses => {
             decode_stream_pieces(responses::ResponsesStreamDecoder::default(), pieces)
         }
-        Wire::Gemini => decode_stream_pieces(gemini::GeminiStreamDecoder::default(), pieces),
+        ModelApiFormat::Gemini => {
+            decode_stream_pieces(gemini::GeminiStreamDecoder::default(), pieces)
+        }
     }
 }
 

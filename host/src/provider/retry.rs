@@ -30,7 +30,7 @@ pub(crate) struct RequestAttemptFailure {
 
 impl RequestAttemptFailure {
     /// Creates a failure of an attempt after which a retry cannot succeed.
-    pub(crate) fn fatal_failure(error: Error) -> Self {
+    pub(crate) fn new_fatal(error: Error) -> Self {
         Self {
             error: Box::new(error),
             is_retryable: false,
@@ -40,10 +40,10 @@ impl RequestAttemptFailure {
     }
 
     /// Creates a failure for which a retry may succeed.
-    pub(crate) fn retryable_failure(error: Error) -> Self {
+    pub(crate) fn new_retryable(error: Error) -> Self {
         Self {
             is_retryable: true,
-            ..Self::fatal_failure(error)
+            ..Self::new_fatal(error)
         }
     }
 }
@@ -188,7 +188,7 @@ pub(crate) fn http_status_failure(
 /// Length in bytes of the prefix of a server's message that is searched for phrases about the
 /// context window. After it, some servers quote the request, which may mention context windows as
 /// well.
-const SEARCHED_SERVER_MESSAGE_PREFIX_BYTES: usize = 400;
+const MAX_SEARCHED_ERROR_MESSAGE_BYTES: usize = 400;
 
 /// Whether a refusal means that the request exceeds the context window. Every server words this
 /// differently.
@@ -199,7 +199,7 @@ fn exceeds_context_window(status: u16, message: &str, code: &str) -> bool {
     ) {
         return true;
     }
-    let own = message.floor_char_boundary(SEARCHED_SERVER_MESSAGE_PREFIX_BYTES);
+    let own = message.floor_char_boundary(MAX_SEARCHED_ERROR_MESSAGE_BYTES);
     let said = message.get(..own).unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     status == 413
@@ -283,7 +283,7 @@ pub(crate) fn request_failure_from_stream_error(
     let provider = endpoint.provider.clone();
     match fault {
         AnswerStreamError::Bad { what, excerpt } => {
-            RequestAttemptFailure::fatal_failure(Error::BadStream {
+            RequestAttemptFailure::new_fatal(Error::BadStream {
                 provider,
                 what,
                 excerpt: endpoint.sanitize_server_text(&excerpt),
@@ -291,17 +291,15 @@ pub(crate) fn request_failure_from_stream_error(
             })
         }
         AnswerStreamError::TooLong { max_bytes } => {
-            RequestAttemptFailure::fatal_failure(Error::TooLong {
+            RequestAttemptFailure::new_fatal(Error::TooLong {
                 provider,
                 max_bytes,
             })
         }
-        AnswerStreamError::EndedEarly => {
-            RequestAttemptFailure::retryable_failure(Error::EndedEarly {
-                provider,
-                cause: "the connection was closed".to_owned(),
-            })
-        }
+        AnswerStreamError::EndedEarly => RequestAttemptFailure::new_retryable(Error::EndedEarly {
+            provider,
+            cause: "the connection was closed".to_owned(),
+        }),
         AnswerStreamError::Server { status, message } => {
             http_status_failure(attempt, status, &HeaderMap::new(), &message)
         }

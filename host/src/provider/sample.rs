@@ -8,7 +8,7 @@ use crate::message::{
     Blob, Content, EffectClass, Message, Part, Parts, ToolCall, ToolResult, ToolSpec,
 };
 
-pub(super) fn sample_request(messages: Vec<Message>) -> Request {
+pub(super) fn example_request(messages: Vec<Message>) -> Request {
     Request {
         model: "m".to_owned(),
         messages,
@@ -16,7 +16,7 @@ pub(super) fn sample_request(messages: Vec<Message>) -> Request {
     }
 }
 
-pub(super) fn sample_tool() -> ToolSpec {
+pub(super) fn example_tool_spec() -> ToolSpec {
     ToolSpec {
         name: "look".to_owned(),
         description: "Looks.".to_owned(),
@@ -26,11 +26,11 @@ pub(super) fn sample_tool() -> ToolSpec {
     }
 }
 
-pub(super) fn sample_call(id: &str, arguments: Value) -> Content {
+pub(super) fn example_tool_call(id: &str, arguments: Value) -> Content {
     Content::ToolCall(ToolCall::new(id, "look", arguments))
 }
 
-pub(super) fn sample_result(
+pub(super) fn example_tool_result(
     call_id: &str,
     content: impl Into<Parts>,
     is_error: bool,
@@ -38,7 +38,7 @@ pub(super) fn sample_result(
     ToolResult::new(call_id, "look", content, is_error)
 }
 
-pub(super) fn json_part() -> Part {
+pub(super) fn example_json_part() -> Part {
     let value = json!({"a": 1});
     Part::Json { value }
 }
@@ -54,14 +54,14 @@ pub(super) fn pdf_blob() -> (Blob, &'static str) {
 }
 
 /// Returns the images of a request, each with the bytes `GIF`.
-pub(super) fn sample_images(request: &Request) -> RequestImagesByBlobId {
+pub(super) fn example_request_images(request: &Request) -> RequestImagesByBlobId {
     let blobs: Vec<&Blob> = request.messages.iter().flat_map(Message::blobs).collect();
     RequestImagesByBlobId::select_newest_within_limits(&blobs, |_| Ok(b"GIF".to_vec()))
 }
 
 /// Decodes the data of events, and returns the reply and the emitted stream events. A JSON string
 /// among `events` is passed as raw data.
-pub(super) fn decode_events(
+pub(super) fn decode_answer_stream_events(
     mut reader: impl AnswerStreamDecoder,
     events: &[Value],
 ) -> Result<(DecodedModelReply, Vec<StreamEvent>), AnswerStreamError> {

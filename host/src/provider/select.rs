@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::connect::{ResolvedProvider, connect_provider, find_base_url};
 use super::http::HttpConfig;
 use super::named::ProvidersConfig;
-use super::preset::{self, ProviderModelNameForm, ProviderPreset};
+use super::preset::{self, ModelNameFormat, ProviderPreset};
 #[cfg(feature = "scripted")]
 use super::scripted;
 use super::{Error, Provider};
@@ -98,7 +98,7 @@ impl EnvironmentAndApiKeyLookup for EnvironmentOnlyKeyLookup<'_> {
 /// that the environment is configured for, else the scripted one.
 ///
 /// `env` looks up environment variables; empty ones count as unset.
-pub fn select(
+pub fn select_provider(
     config: &ProviderConfig,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<SelectedProviderAndModel, Error> {
@@ -270,7 +270,7 @@ impl ProviderSelectionSettings {
         let is_whole = found
             .preset
             .filter(|preset| preset.name == found.name)
-            .is_some_and(|preset| preset.names == ProviderModelNameForm::AlwaysSlashes)
+            .is_some_and(|preset| preset.names == ModelNameFormat::AlwaysSlashes)
             && !rest.contains('/');
         let Some(chosen) = chosen else {
             return Some((found, if is_whole { name } else { rest }));
@@ -290,7 +290,7 @@ impl ProviderSelectionSettings {
         }
         let has_slashes = chosen
             .preset
-            .is_none_or(|preset| preset.names != ProviderModelNameForm::Plain);
+            .is_none_or(|preset| preset.names != ModelNameFormat::Plain);
         let is_vendor = has_slashes || is_elsewhere;
         let is_other = !self.is_pinned && (found.own.is_some() || !is_vendor);
         is_other.then_some((found, if is_whole { name } else { rest }))

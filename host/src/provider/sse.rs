@@ -16,7 +16,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::MAX_KEPT_RAW_ANSWER_BYTES;
 use super::server_text::MAX_SERVER_TEXT_CHARS;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Maximum size of one event in bytes, many times the size of a tool call that writes a whole file.
 /// A server that never ends an event must not fill the memory.
@@ -66,7 +66,7 @@ impl Default for SseParser {
     fn default() -> Self {
         let queue = Arc::new(Mutex::new(VecDeque::<Vec<u8>>::new()));
         let feed = Arc::clone(&queue);
-        let bytes = stream::poll_fn(move |_| match lock(&feed).pop_front() {
+        let bytes = stream::poll_fn(move |_| match lock_ignoring_poison(&feed).pop_front() {
             Some(piece) => Poll::Ready(Some(Ok::<_, Infallible>(Cursor::new(piece)))),
             None => Poll::Pending,
         });
@@ -104,7 +104,7 @@ impl SseParser {
         // events that precede it in the same chunk.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
             self.store_line_start_for_errors(line);
-            is_answer |= self.update_ping_and_check_answer_line();
+            is_answer |= self.classify_current_line();
             self.event_bytes += line.len();
             if self.event_bytes > MAX_SSE_EVENT_BYTES {
                 let what = format!("an event of more than {} MiB", MAX_SSE_EVENT_BYTES >> 20);
@@ -113,7 +113,7 @@ impl SseParser {
             let Some(line) = self.take_complete_line(line) else {
                 continue;
             };
-            lock(&self.queue).push_back(line);
+            lock_ignoring_poison(&self.queue).push_back(line);
             while let Some(Some(event)) = self.events.next().now_or_never() {
                 events.push_back(
                     event.map_err(|error| self.error_at_current_line(error.to_string()))?,
@@ -149,7 +149,7 @@ impl SseParser {
 
     /// Updates whether the current event is a ping, and returns whether the received part of the
     /// current line belongs to an answer, so that it is neither a comment nor a ping.
-    fn update_ping_and_check_answer_line(&mut self) -> bool {
+    fn classify_current_line(&mut self) -> bool {
         let line = self.line.trim_ascii();
         if line.is_empty() {
             self.is_ping = false;

@@ -56,13 +56,13 @@ impl<'a> RequestAttemptTimeouts<'a> {
         let pinged = self.since + Duration::from_millis(pinged_ms);
         match timeout_at(silent.min(pinged), arrival).await {
             Ok(Ok(arrived)) => Ok(arrived),
-            Ok(Err(error)) => Err(self.connection_failure(&error)),
+            Ok(Err(error)) => Err(self.network_error_to_failure(&error)),
             // Nothing arrived, not even a ping: the connection may be dead or the server slow, so
             // a retry may succeed.
-            Err(_) if silent <= pinged => Err(RequestAttemptFailure::retryable_failure(
+            Err(_) if silent <= pinged => Err(RequestAttemptFailure::new_retryable(
                 self.timeout_error(self.phase, self.limit_ms),
             )),
-            Err(_) => Err(RequestAttemptFailure::fatal_failure(
+            Err(_) => Err(RequestAttemptFailure::new_fatal(
                 self.timeout_error(TimedRequestPhase::Pings, pinged_ms),
             )),
         }
@@ -74,7 +74,7 @@ impl<'a> RequestAttemptTimeouts<'a> {
     }
 
     /// Waits for data after a complete answer, at most for the time `rest`.
-    pub(super) async fn wait_after_answer_end<T>(
+    pub(super) async fn wait_for_trailing_data<T>(
         &self,
         rest: Duration,
         arrival: impl Future<Output = reqwest::Result<T>>,
@@ -100,11 +100,11 @@ impl<'a> RequestAttemptTimeouts<'a> {
 
     /// Converts a network error to the failure of the attempt: a failed connection, or an open
     /// connection that broke.
-    fn connection_failure(&self, error: &reqwest::Error) -> RequestAttemptFailure {
+    fn network_error_to_failure(&self, error: &reqwest::Error) -> RequestAttemptFailure {
         let endpoint = self.endpoint;
         let (provider, cause) = (endpoint.provider.clone(), find_root_cause(error));
-        let failure = RequestAttemptFailure::retryable_failure(
-            match (error.is_connect(), error.is_timeout()) {
+        let failure =
+            RequestAttemptFailure::new_retryable(match (error.is_connect(), error.is_timeout()) {
                 (true, true) => {
                     self.timeout_error(TimedRequestPhase::Connect, self.config.connect_timeout_ms)
                 }
@@ -115,8 +115,7 @@ impl<'a> RequestAttemptTimeouts<'a> {
                     advice: endpoint.advice.clone(),
                 },
                 (false, _) => Error::EndedEarly { provider, cause },
-            },
-        );
+            });
         RequestAttemptFailure {
             is_unanswered: !error.is_connect()
                 && matches!(self.phase, TimedRequestPhase::FirstByte),

@@ -1,14 +1,14 @@
 //! Lists the wires that Rind speaks. A wire is the format of a model API.
 //!
 //! Owns the names of the wires. The code that reads and writes a wire is in the folder of that
-//! wire. Start from [`Wire`].
+//! wire. Start from [`ModelApiFormat`].
 
 use serde::{Deserialize, Serialize};
 
 /// Format of a model API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wire {
+pub enum ModelApiFormat {
     /// The Messages API of Anthropic.
     AnthropicMessages,
     /// Chat completions of OpenAI, which most other servers speak as well.
@@ -19,7 +19,7 @@ pub enum Wire {
     Gemini,
 }
 
-impl Wire {
+impl ModelApiFormat {
     /// List of all wires.
     pub const ALL: [Self; 4] = [
         Self::AnthropicMessages,

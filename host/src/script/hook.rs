@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::HookScript;
 use super::claude::ClaudeHooksSessionState;
-use super::json::{self, Call, ScriptPoint, ScriptPointCallback};
+use super::json::{self, JsonExtensionPoint, JsonExtensionPointCallback, ScriptHookCall};
 use super::once::{self, ScriptProgram};
 use super::pin::DigestPinnedFile;
 use super::warm::PersistentScript;
@@ -27,7 +27,7 @@ use crate::text::escape_and_truncate_line;
 
 /// Maximum length in bytes of the message that a script left a file that git would run. The message
 /// is truncated, because it contains the path.
-const MAX_PLANTED_FILE_MESSAGE_BYTES: usize = 500;
+const MAX_GIT_CONTROL_FILE_MESSAGE_BYTES: usize = 500;
 
 /// A script that is called in a session.
 pub(crate) struct SessionHookScript {
@@ -61,7 +61,7 @@ impl SessionHookScript {
 
     /// Registers the script as a hook at each of its extension points.
     pub(crate) fn register_hooks(self: &Arc<Self>, registry: &mut HookRegistry) {
-        for row in self.script.extension_point_rows() {
+        for row in self.script.extension_points() {
             let binding = ScriptHookRegistration {
                 script: self,
                 registry: &mut *registry,
@@ -80,12 +80,12 @@ impl SessionHookScript {
         let mut outcome = match &self.script.claude {
             Some(_) => self.call_claude_hook(point, caller, &payload).await?,
             None => {
-                let call = Call::new(&self.script.name, point, caller, payload);
+                let call = ScriptHookCall::new(&self.script.name, point, caller, payload);
                 match &self.warm {
                     Some(warm) => warm.call_running_script(call).await?,
                     None => {
                         let input = serde_json::to_vec(&call).map_err(serialization_failure)?;
-                        let on_planted = self.git_executed_file_callback(point, caller);
+                        let on_planted = self.git_control_file_callback(point, caller);
                         once::call_script_once(&self.program, input, &self.script, on_planted)
                             .await?
                     }
@@ -139,7 +139,7 @@ impl SessionHookScript {
         };
         self.check_pinned_files().await?;
         let input = serde_json::to_vec(&input).map_err(serialization_failure)?;
-        let on_planted = self.git_executed_file_callback(point, caller);
+        let on_planted = self.git_control_file_callback(point, caller);
         let finished =
             once::run_program_once(&self.program, input, self.script.deadline, on_planted).await?;
         hook.convert_hook_output(caller, payload, &finished, &self.claude)
@@ -147,23 +147,23 @@ impl SessionHookScript {
 
     /// Returns a callback for files that a script created and that git would run, such as git
     /// hooks. The callback records each file.
-    fn git_executed_file_callback(
+    fn git_control_file_callback(
         &self,
         point: &'static str,
         caller: &Caller,
-    ) -> once::GitExecutedFileCallback {
+    ) -> once::GitControlFileCallback {
         let (handle, name) = (self.handle.clone(), self.script.name.clone());
-        let mut origin = caller.origin();
+        let mut origin = caller.action_origin();
         origin.point = Some(point.into());
         Box::new(move |planted| {
-            handle.access(AccessRecord {
+            handle.record_access(AccessRecord {
                 plugin: name.as_str().into(),
                 reached: Reached::Files,
                 target: "leave what git would run".to_owned(),
                 outcome: AccessOutcome::Denied,
                 reason: Some(escape_and_truncate_line(
                     &planted,
-                    MAX_PLANTED_FILE_MESSAGE_BYTES,
+                    MAX_GIT_CONTROL_FILE_MESSAGE_BYTES,
                 )),
                 origin: origin.clone(),
             });
@@ -180,9 +180,9 @@ impl SessionHookScript {
             return;
         }
         let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
-        let mut origin = caller.origin();
+        let mut origin = caller.action_origin();
         origin.point = Some(point.into());
-        self.handle.access(AccessRecord {
+        self.handle.record_access(AccessRecord {
             plugin: self.script.name.as_str().into(),
             reached: Reached::Secret,
             target: format!("{point} outcome"),
@@ -206,12 +206,12 @@ struct ScriptHookRegistration<'a> {
     registry: &'a mut HookRegistry,
 }
 
-impl ScriptPointCallback for ScriptHookRegistration<'_> {
-    fn with<P: ScriptPoint>(self) {
+impl JsonExtensionPointCallback for ScriptHookRegistration<'_> {
+    fn run_for_extension_point<P: JsonExtensionPoint>(self) {
         if let Some(row) = self
             .script
             .script
-            .extension_point_rows()
+            .extension_points()
             .find(|row| row.name == P::NAME)
         {
             let hook = Arc::new(ScriptHook(self.script.clone()));
@@ -223,20 +223,20 @@ impl ScriptPointCallback for ScriptHookRegistration<'_> {
 
 struct ScriptHook(Arc<SessionHookScript>);
 
-impl<P: ScriptPoint> Hook<P> for ScriptHook {
+impl<P: JsonExtensionPoint> Hook<P> for ScriptHook {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
         payload: &'a P::Payload,
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
         Box::pin(async move {
-            let payload = P::show(payload).map_err(serialization_failure)?;
+            let payload = P::payload_to_json(payload).map_err(serialization_failure)?;
             let outcome = if self.0.matches_payload(&payload) {
                 self.0.call_script(P::NAME, caller, payload).await?
             } else {
                 Value::Object(serde_json::Map::new())
             };
-            P::read(outcome).map_err(|error| {
+            P::parse_outcome(outcome).map_err(|error| {
                 Failure::Malformed(format!(
                     "its output is not an outcome of `{}`: {error}; see `rind schema hooks`",
                     P::NAME

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::point::catalog::{self, PointRow};
-use crate::point::dispatch::PointKind;
+use crate::point::catalog::{self, BuiltinExtensionPoint};
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_HOOK_DEADLINE, DEFAULT_HOOK_PRIORITY, HookSpec};
 
@@ -41,7 +41,7 @@ pub use settings::{HooksConfig, ScriptSettings, ScriptSettingsBaseFolders};
 /// A program that is called as a hook.
 ///
 /// A script can be bound to several extension points. Use [`HookScript::new`] for the defaults,
-/// then [`HookScript::check_constraints`] before binding it.
+/// then [`HookScript::check_field_values`] before binding it.
 #[derive(Clone, Debug)]
 pub struct HookScript {
     /// Name of the script, unique among plugins, scripts and native hooks.
@@ -112,7 +112,7 @@ impl HookScript {
     ///
     /// # Errors
     /// A sentence about the first violation.
-    pub fn check_constraints(&self) -> Result<(), String> {
+    pub fn check_field_values(&self) -> Result<(), String> {
         crate::plugin::manifest::check_plugin_name(&self.name)?;
         if self
             .command
@@ -125,19 +125,19 @@ impl HookScript {
             return Err("`point` names no point".to_owned());
         }
         for point in &self.points {
-            let Some(row) = catalog::find_builtin_point(point) else {
+            let Some(row) = catalog::find_builtin_extension_point(point) else {
                 return Err(format!(
                     "there is no point `{point}`; `rind schema hooks` lists them"
                 ));
             };
-            self.check_point_settings(row)?;
+            self.check_extension_point_settings(row)?;
         }
         Ok(())
     }
 
-    fn check_point_settings(&self, row: &PointRow) -> Result<(), String> {
+    fn check_extension_point_settings(&self, row: &BuiltinExtensionPoint) -> Result<(), String> {
         let point = row.name;
-        if self.is_async && row.kind != PointKind::Observe {
+        if self.is_async && row.kind != ExtensionPointKind::Observe {
             return Err(format!(
                 "`async` is for hooks that only observe, and `{point}` waits for its answer"
             ));
@@ -163,7 +163,7 @@ impl HookScript {
 
     /// Returns the specification of the script's hook at one of its extension points.
     #[must_use]
-    pub fn hook_spec(&self, row: &PointRow) -> HookSpec {
+    pub fn hook_spec(&self, row: &BuiltinExtensionPoint) -> HookSpec {
         HookSpec {
             plugin: self.name.as_str().into(),
             point: row.name.to_owned(),
@@ -183,7 +183,7 @@ impl HookScript {
 
     /// Returns the specifications of the script's hooks, one for each extension point.
     pub fn hook_specs(&self) -> impl Iterator<Item = HookSpec> {
-        self.extension_point_rows().map(|row| self.hook_spec(row))
+        self.extension_points().map(|row| self.hook_spec(row))
     }
 
     /// Returns the tool pattern as written in the settings.
@@ -199,7 +199,7 @@ impl HookScript {
     /// Returns the event, matcher and command of a Claude Code hook, as written in its file; `None`
     /// for any other script.
     #[must_use]
-    pub fn claude_hook(&self) -> Option<(&'static str, &str, String)> {
+    pub fn claude_hook_definition(&self) -> Option<(&'static str, &str, String)> {
         let hook = self.claude.as_ref()?;
         let command = self.command.last()?.to_string_lossy().into_owned();
         Some((hook.event_name(), hook.matcher_text(), command))
@@ -209,7 +209,7 @@ impl HookScript {
     /// against the workspace, in which the command runs.
     #[must_use]
     pub fn files_named_in_command(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
-        let places = names::CommandLineBaseFolders {
+        let places = names::FileNameBaseFolders {
             home,
             variables: &self.env,
             current: Some(workspace),
@@ -223,9 +223,9 @@ impl HookScript {
     }
 
     /// Iterates over the catalog rows of the script's extension points.
-    pub fn extension_point_rows(&self) -> impl Iterator<Item = &'static PointRow> {
+    pub fn extension_points(&self) -> impl Iterator<Item = &'static BuiltinExtensionPoint> {
         self.points
             .iter()
-            .filter_map(|point| catalog::find_builtin_point(point))
+            .filter_map(|point| catalog::find_builtin_extension_point(point))
     }
 }

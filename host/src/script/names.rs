@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Directories against which file names in a command line are resolved.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CommandLineBaseFolders<'a> {
+pub(super) struct FileNameBaseFolders<'a> {
     /// Home directory, for `~/` and `$HOME/` at the start of a word.
     pub(super) home: &'a Path,
     /// Environment variables whose values are directories.
@@ -22,7 +22,7 @@ pub(super) struct CommandLineBaseFolders<'a> {
 /// Returns the existing files that the words of a command line name.
 pub(super) fn files_named_in_command_line(
     text: &str,
-    places: CommandLineBaseFolders<'_>,
+    places: FileNameBaseFolders<'_>,
 ) -> Vec<PathBuf> {
     let is_border = |c: char| c.is_whitespace() || "\"';|&()<>=`".contains(c);
     // Remove quotes, so that a quoted part and the text after it are one word, as in
@@ -57,7 +57,7 @@ fn is_executable_file(file: &Path) -> bool {
 /// resolved. A program may read modules and data next to it; a data file implies nothing about its
 /// directory. Broad directories are omitted: the home directory and its parents, a hidden directory
 /// directly in it (`~/.ssh`, `~/.claude`), which may contain keys, and a top-level directory.
-pub(super) fn program_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+pub(super) fn executable_file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let programs = files.iter().filter(|file| is_executable_file(file));
     let folders = programs.flat_map(|file| {
         let named = file.parent().map(Path::to_owned);
@@ -65,11 +65,12 @@ pub(super) fn program_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         [named, real].into_iter().flatten()
     });
-    existing_non_broad_folders(folders, home)
+    omit_missing_and_overbroad_folders(folders, home)
 }
 
-/// Returns the directories that exist and are not broad, each once. See [`program_folders`].
-pub(super) fn existing_non_broad_folders(
+/// Returns the directories that exist and are not broad, each once. See
+/// [`executable_file_folders`].
+pub(super) fn omit_missing_and_overbroad_folders(
     folders: impl IntoIterator<Item = PathBuf>,
     home: &Path,
 ) -> Vec<PathBuf> {
@@ -94,7 +95,7 @@ pub(super) fn existing_non_broad_folders(
 }
 
 /// Resolves a word of a command line to a path; `None` if it cannot be a path.
-fn resolve_command_word(word: &str, places: CommandLineBaseFolders<'_>) -> Option<PathBuf> {
+fn resolve_command_word(word: &str, places: FileNameBaseFolders<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
         return None;
     }
@@ -157,11 +158,11 @@ mod tests {
         let files: Vec<PathBuf> = files.take(6).chain([link, key]).collect();
         let expected = ["home/.claude/hooks", "home/bin", "elsewhere"];
         assert_eq!(
-            program_folders(&files, &home),
+            executable_file_folders(&files, &home),
             expected.map(|name| root.join(name))
         );
         assert_eq!(
-            program_folders(&["/etc/passwd".into()], &home),
+            executable_file_folders(&["/etc/passwd".into()], &home),
             [""; 0].map(PathBuf::from)
         );
     }
@@ -196,7 +197,7 @@ mod tests {
             (other.to_str().unwrap(), vec![other.clone()]),
         ];
         for (text, expected) in cases {
-            let places = CommandLineBaseFolders {
+            let places = FileNameBaseFolders {
                 home: &home,
                 variables: &variables,
                 current: Some(&project),
@@ -206,7 +207,7 @@ mod tests {
                 expected,
                 "{text}"
             );
-            let places = CommandLineBaseFolders {
+            let places = FileNameBaseFolders {
                 current: None,
                 ..places
             };

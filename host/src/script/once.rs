@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::HookScript;
 use crate::disk::TemporaryFolder;
 use crate::json;
-use crate::paths::Paths;
+use crate::paths::RindPaths;
 use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
 use crate::text::escape_and_truncate_line;
 use crate::tool::builtin::{
-    CommandConfinementAndEnvironment, GitExecutedFilesSearch, ProcessConfinementAndKeeper,
+    CommandConfinementAndEnvironment, GitControlFileSearch, ProcessConfinementSettings,
 };
 use crate::tool::process::{
     FinishedProcess, OutputLineCallback, OutputPipeMode, ProcessEndReason, ProcessOutputStream,
@@ -72,7 +72,7 @@ impl ScriptProgram {
     /// which contain secrets and sessions, is not made readable.
     pub(crate) fn new(
         script: &HookScript,
-        paths: &Paths,
+        paths: &RindPaths,
         commands: CommandConfinementAndEnvironment,
     ) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -96,27 +96,27 @@ impl ScriptProgram {
         }
     }
 
-    async fn confinement_for_script_process(&self) -> Result<ProcessConfinementAndKeeper, Failure> {
-        self.commands.process_containment().await.map_err(|why| {
-            Failure::Unavailable(format!(
-                "scripts run like the commands of bash, and these {why}"
-            ))
-        })
+    async fn confinement_for_script_process(&self) -> Result<ProcessConfinementSettings, Failure> {
+        self.commands
+            .resolve_process_confinement()
+            .await
+            .map_err(|why| {
+                Failure::Unavailable(format!(
+                    "scripts run like the commands of bash, and these {why}"
+                ))
+            })
     }
 
     /// Records the state of the directories that the process may change, so that a search after the
     /// process finds new files that git would run. `deadline` is the timeout of the process.
-    async fn begin_leftover_files_search(
+    async fn begin_git_control_file_search(
         &self,
         deadline: Duration,
-    ) -> Result<GitExecutedFilesSearch, Failure> {
+    ) -> Result<GitControlFileSearch, Failure> {
         let confine = self.confinement_for_script_process().await?.confine;
-        let look = GitExecutedFilesSearch::scan_before_command(
-            &self.workspace,
-            confine.as_ref(),
-            deadline,
-        )
-        .await;
+        let look =
+            GitControlFileSearch::scan_before_command(&self.workspace, confine.as_ref(), deadline)
+                .await;
         look.map_err(Failure::Unavailable)
     }
 
@@ -127,7 +127,7 @@ impl ScriptProgram {
         deadline: Duration,
         on_line: OutputLineCallback,
     ) -> Result<ProcessSpec, Failure> {
-        let ProcessConfinementAndKeeper {
+        let ProcessConfinementSettings {
             mut confine,
             keeper,
         } = self.confinement_for_script_process().await?;
@@ -154,14 +154,14 @@ impl ScriptProgram {
 
 /// Callback that receives the description of each file that a script created and that git would
 /// run. It is called even if the caller dropped the call of the script.
-pub(super) type GitExecutedFileCallback = Box<dyn Fn(String) + Send>;
+pub(super) type GitControlFileCallback = Box<dyn Fn(String) + Send>;
 
 /// Calls a script once. Dropping the future stops the process and its descendants.
 pub(super) async fn call_script_once(
     program: &ScriptProgram,
     input: Vec<u8>,
     script: &HookScript,
-    on_planted: GitExecutedFileCallback,
+    on_planted: GitControlFileCallback,
 ) -> Result<Value, Failure> {
     let finished = run_program_once(program, input, script.deadline, on_planted).await?;
     let errors = stderr_excerpt(&finished);
@@ -177,7 +177,7 @@ pub(super) async fn run_program_once(
     program: &ScriptProgram,
     input: Vec<u8>,
     deadline: Duration,
-    on_planted: GitExecutedFileCallback,
+    on_planted: GitControlFileCallback,
 ) -> Result<FinishedProcess, Failure> {
     let cancel = CancellationToken::new();
     let _stop_on_drop = cancel.clone().drop_guard();
@@ -186,8 +186,8 @@ pub(super) async fn run_program_once(
     let on_line = flood.output_line_callback();
     // Scan the workspace before the script's timeout starts. A search after the script compares
     // with this scan to find new files that git would run.
-    let look = wait_for_workspace_search(
-        program.begin_leftover_files_search(deadline + PROCESS_STOP_GRACE_PERIOD),
+    let look = await_git_control_file_search(
+        program.begin_git_control_file_search(deadline + PROCESS_STOP_GRACE_PERIOD),
         WORKSPACE_SEARCH_TIMEOUT,
     )
     .await??;
@@ -208,7 +208,7 @@ pub(super) async fn run_program_once(
             .await?;
         let finished = process.run(&cancel).await;
         drop(ended);
-        look.rename_dangerous_files()
+        look.rename_files_after_command()
             .await
             .into_iter()
             .for_each(on_planted);
@@ -217,7 +217,7 @@ pub(super) async fn run_program_once(
     // The receiver resolves when the task drops the sender: the process has ended or could not be
     // started.
     let _ = has_ended.await;
-    let finished = wait_for_workspace_search(running, WORKSPACE_SEARCH_TIMEOUT)
+    let finished = await_git_control_file_search(running, WORKSPACE_SEARCH_TIMEOUT)
         .await?
         .map_err(input_write_failure)??;
     match flood.exceeded_limit_message() {
@@ -228,7 +228,7 @@ pub(super) async fn run_program_once(
 
 /// Waits for a search of the workspace, at most for the time `most`. Meanwhile the timeout of the
 /// script's call is suspended.
-async fn wait_for_workspace_search<T>(
+async fn await_git_control_file_search<T>(
     look: impl Future<Output = T>,
     most: Duration,
 ) -> Result<T, Failure> {
@@ -398,7 +398,7 @@ mod tests {
     async fn a_look_takes_none_of_the_time_of_a_script_and_has_a_bound() {
         let short = Duration::from_millis(20);
         let look = |takes| async move {
-            wait_for_workspace_search(tokio::time::sleep(takes), short * 20).await
+            await_git_control_file_search(tokio::time::sleep(takes), short * 20).await
         };
         let call = pin!(look(short * 5));
         assert_eq!(

@@ -37,7 +37,7 @@ impl Section for HooksConfig {
     untagged,
     expecting = "expected the name of a point, or a list of names"
 )]
-enum PointNames {
+enum ExtensionPointNames {
     One(String),
     More(Vec<String>),
 }
@@ -47,7 +47,7 @@ enum PointNames {
 #[serde(deny_unknown_fields)]
 pub struct ScriptSettings {
     /// Extension point that calls the script, or a list of several.
-    point: PointNames,
+    point: ExtensionPointNames,
     /// Program and its arguments. A word that begins with `~/` is a path in the home folder; the
     /// first word may be relative to the folder of the settings.
     command: Vec<String>,
@@ -104,12 +104,12 @@ impl ScriptSettings {
         place: String,
     ) -> Result<HookScript, String> {
         let wanted = match &self.point {
-            PointNames::One(point) => std::slice::from_ref(point),
-            PointNames::More(points) => points,
+            ExtensionPointNames::One(point) => std::slice::from_ref(point),
+            ExtensionPointNames::More(points) => points,
         };
         let mut points = Vec::new();
         for point in wanted {
-            let row = catalog::find_builtin_point(point).ok_or_else(|| {
+            let row = catalog::find_builtin_extension_point(point).ok_or_else(|| {
                 format!("there is no point `{point}`; `rind schema hooks` lists them")
             })?;
             if !points.contains(&row.name) {
@@ -129,7 +129,7 @@ impl ScriptSettings {
         };
         let mut script = HookScript::new(name, &points, &[]);
         (script.command, script.files) = (command, files);
-        script.folders = names::program_folders(&script.files, base.home);
+        script.folders = names::executable_file_folders(&script.files, base.home);
         script.matcher = matcher;
         script.priority = self.priority.unwrap_or(DEFAULT_HOOK_PRIORITY);
         script.deadline = self.timeout_seconds.map_or(by_default, Duration::from_secs);
@@ -138,7 +138,7 @@ impl ScriptSettings {
         script.may.clone_from(&self.may);
         script.is_warm = self.is_warm;
         script.place = place;
-        script.check_constraints()?;
+        script.check_field_values()?;
         Ok(script)
     }
 }

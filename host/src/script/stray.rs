@@ -7,13 +7,13 @@ impl HookScript {
     /// Returns a message if the matcher names a tool that does not exist. `known` lists the
     /// existing tools, each as plugin (`None` for a built-in tool) and name.
     #[must_use]
-    pub fn unmatched_tool_matcher_message(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
+    pub fn missing_tool_message(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         if let Some(hook) = &self.claude {
-            let text = hook.unmatched_tool_matcher_text(known)?;
+            let text = hook.matcher_matching_no_tool(known)?;
             let names = known
                 .iter()
                 .map(|(plugin, name)| claude::tool_name(name, *plugin));
-            return Some(unmatched_matcher_message(text, None, names.collect()));
+            return Some(format_missing_tool_message(text, None, names.collect()));
         }
         let (pattern, text) = (self.matcher.as_ref()?, self.matcher_text()?);
         let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
@@ -27,7 +27,7 @@ impl HookScript {
             (!known.iter().any(matches)).then_some(text)
         }?;
         let names = known.iter().map(|(_, name)| (*name).to_owned());
-        Some(unmatched_matcher_message(
+        Some(format_missing_tool_message(
             stray,
             claude::own_tool(stray),
             names.collect(),
@@ -37,7 +37,7 @@ impl HookScript {
 
 /// Formats the message about `matcher`: a regular expression that matches no tool, or a name in a
 /// list of names that no tool has. If it is a Claude Code name, `own` is the tool's name in Rind.
-fn unmatched_matcher_message(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
+fn format_missing_tool_message(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();
     let hint = match own {
@@ -83,7 +83,7 @@ mod tests {
         ] {
             let mut script = HookScript::new("guard", &["pre-tool"], &["true"]);
             script.matcher = Some(Regex::new(&format!("^(?:{matcher})$")).unwrap());
-            let told = script.unmatched_tool_matcher_message(&known);
+            let told = script.missing_tool_message(&known);
             let is_it = match (&told, expected) {
                 (Some(told), Some(expected)) => told.contains(expected),
                 (told, expected) => told.is_none() && expected.is_none(),

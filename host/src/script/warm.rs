@@ -17,10 +17,10 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::json::Call;
+use super::json::ScriptHookCall;
 use super::once::{self, MAX_SCRIPT_OUTCOME_BYTES, ScriptOutputLimiter, ScriptProgram};
 use crate::json;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::point::deadline::wait_in_call_queue;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
@@ -35,7 +35,7 @@ use crate::tool::process::{
 const MAX_SCRIPT_STARTS_PER_SESSION: u32 = 4;
 
 /// Timeout of the process: longer than any session, so that the process never times out.
-const UNLIMITED_PROCESS_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+const PERSISTENT_PROCESS_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Maximum number of lines of output that wait to be read. A script that writes more without being
 /// called is stopped.
@@ -89,7 +89,7 @@ impl PersistentScript {
     /// the process is stopped.
     pub(super) async fn call_running_script<P: Serialize>(
         &self,
-        call: Call<P>,
+        call: ScriptHookCall<P>,
     ) -> Result<Value, Failure> {
         let mut state = wait_in_call_queue(self.state.lock(), None).await;
         state.n_calls += 1;
@@ -148,7 +148,7 @@ impl RunningScriptProcess {
             })
         };
         let process = program
-            .build_process(pipe.path().to_owned(), UNLIMITED_PROCESS_TIMEOUT, on_line)
+            .build_process(pipe.path().to_owned(), PERSISTENT_PROCESS_TIMEOUT, on_line)
             .await?;
         let (sender, ended) = oneshot::channel();
         let until = cancel.clone();
@@ -196,7 +196,7 @@ impl RunningScriptProcess {
             biased;
             answer = read_script_answer(&mut self.lines, id) => match answer {
                 Ok(answer) => Ok(answer),
-                Err(ScriptAnswerError::Ended) => Err(self.wait_for_exit_failure().await),
+                Err(ScriptAnswerError::Ended) => Err(self.wait_for_premature_exit().await),
                 // The process cannot be used again: the rest of the line would be read as the
                 // answer to the next call.
                 Err(ScriptAnswerError::TooLong) => Err(Failure::Error(format!(
@@ -208,11 +208,11 @@ impl RunningScriptProcess {
     }
 
     /// Waits until the script's process has ended, and returns the failure of the current call.
-    async fn wait_for_exit_failure(&mut self) -> Failure {
+    async fn wait_for_premature_exit(&mut self) -> Failure {
         if let Some(why) = self.flood.exceeded_limit_message() {
             return Failure::Limit(why);
         }
-        let errors = once::masked_error_line(&lock(&self.errors));
+        let errors = once::masked_error_line(&lock_ignoring_poison(&self.errors));
         match (&mut self.ended).await {
             Ok(Ok(finished)) => match once::missing_outcome_failure(finished.ending, &errors) {
                 // The next call restarts the script, so this is an error of one call and not a
@@ -290,7 +290,7 @@ async fn read_script_answer(
 /// Appends a line to the stored standard error. Drops the beginning of the stored text if it is too
 /// long.
 fn append_stderr_line(errors: &Mutex<String>, line: &str) {
-    let mut errors = lock(errors);
+    let mut errors = lock_ignoring_poison(errors);
     errors.push_str(line);
     errors.push('\n');
     let excess = errors.len().saturating_sub(KEPT_STDERR_TAIL_BYTES);

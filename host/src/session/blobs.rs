@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 use super::Error;
 use super::guarded;
 use super::log::{
-    SessionWriteSyncRule, sync_folder, write_private_file_with_sync_rule, write_via_unnamed_file,
+    SessionWriteSyncRule, fsync_folder, write_private_file_with_sync_rule, write_via_unnamed_file,
 };
 use super::storage::Blobs;
 use crate::disk::create_private_folder;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Blob;
 
 /// Maximum size of a blob, in bytes.
@@ -64,7 +64,8 @@ impl HashNamedFilesFolder {
     }
 
     fn file_path_or_damaged_error(&self, name: &str) -> Result<PathBuf, Error> {
-        self.file_path(name).ok_or_else(|| self.damaged(name))
+        self.file_path(name)
+            .ok_or_else(|| self.damaged_blob_error(name))
     }
 
     /// Copies all files to the folder of `to`, which does not exist yet. Used for a fork of a
@@ -114,7 +115,7 @@ impl Blobs for HashNamedFilesFolder {
                 })?;
         }
         if self.wait == SessionWriteSyncRule::Waits {
-            sync_folder(&self.folder);
+            fsync_folder(&self.folder);
         }
         Ok(())
     }
@@ -123,7 +124,7 @@ impl Blobs for HashNamedFilesFolder {
         let path = self.file_path_or_damaged_error(name)?;
         let bytes = fs::read(&path).map_err(|source| Error::read_error(&path, source))?;
         if compute_hash_name(&bytes) != name {
-            return Err(self.damaged(name));
+            return Err(self.damaged_blob_error(name));
         }
         Ok(bytes)
     }
@@ -155,7 +156,7 @@ impl Blobs for HashNamedFilesFolder {
         }
     }
 
-    fn damaged(&self, name: &str) -> Error {
+    fn damaged_blob_error(&self, name: &str) -> Error {
         let path = self.file_path(name).unwrap_or_else(|| self.folder.clone());
         Error::Blob { path }
     }
@@ -181,7 +182,7 @@ impl SessionBlobs {
     /// refer to a missing blob. Blocks.
     pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
         if compute_hash_name(bytes) != blob.id {
-            return Err(self.blobs.damaged(&blob.id));
+            return Err(self.blobs.damaged_blob_error(&blob.id));
         }
         self.put_bytes_with_id(&blob.id, bytes)
     }
@@ -215,7 +216,7 @@ impl SessionBlobs {
         if self.blobs.get(id).is_ok() {
             return Ok(());
         }
-        let mut total = lock(&self.total);
+        let mut total = lock_ignoring_poison(&self.total);
         let before = match *total {
             Some(known) => known,
             None => self.blobs.total()?,

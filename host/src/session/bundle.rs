@@ -16,7 +16,7 @@ pub use import::{ImportedSessionIdAndNotices, import_session};
 
 use super::guarded;
 use super::log::SESSION_FILE_NAME;
-use super::moved::{SessionPartsCopyOrder, copy_session};
+use super::moved::{SessionPartsCopySequence, copy_session};
 use super::parts::{SessionFile, SessionFileKind, list_session_files};
 use super::storage::files::FileSessionBackend;
 use super::{Error, SessionStore};
@@ -56,7 +56,7 @@ impl SessionToExport {
     /// Returns messages about files in the session's folder that are not exported, because Rind
     /// does not create such files.
     #[must_use]
-    pub fn omitted_file_messages(&self) -> &[String] {
+    pub fn messages_about_omitted_files(&self) -> &[String] {
         &self.left_out
     }
 
@@ -166,7 +166,7 @@ pub fn prepare_session_export(store: &SessionStore, id: &str) -> Result<SessionT
         });
     }
     if store.require_file_backend().is_err() {
-        return prepare_export_through_copy(store, id);
+        return copy_session_for_export(store, id);
     }
     let folder = store.session_folder(id)?;
     let mut all =
@@ -203,11 +203,11 @@ pub fn prepare_session_export(store: &SessionStore, id: &str) -> Result<SessionT
 }
 
 /// Prepares the export of a session in a store without files, through a copy in temporary files.
-fn prepare_export_through_copy(store: &SessionStore, id: &str) -> Result<SessionToExport, Error> {
+fn copy_session_for_export(store: &SessionStore, id: &str) -> Result<SessionToExport, Error> {
     let at = store.session_address(id)?;
     let (aside, files) = create_temporary_store()?;
     let from = (&**store.session_backend(), &at);
-    copy_session(from, (&files, &at), SessionPartsCopyOrder::LinesFirst)?;
+    copy_session(from, (&files, &at), SessionPartsCopySequence::LinesFirst)?;
     let bundle = prepare_session_export(&SessionStore::from_files(files), id)?;
     Ok(SessionToExport {
         _aside: Some(aside),

@@ -257,7 +257,7 @@ impl Session {
     #[must_use]
     pub fn session_location(&self) -> SessionAddressAndStore {
         SessionAddressAndStore {
-            address: self.address().clone(),
+            address: self.storage_address().clone(),
             store: self.session_backend().clone(),
         }
     }
@@ -289,7 +289,11 @@ impl Session {
         // Keep the session of a subagent with this id if an entry references it: it contains
         // another archived turn.
         let is_new = !self.subagents().iter().any(|child| child.agent == agent);
-        if let Some(address) = self.address().subagent_address(agent).filter(|_| is_new) {
+        if let Some(address) = self
+            .storage_address()
+            .subagent_address(agent)
+            .filter(|_| is_new)
+        {
             // After an error, `rind session doctor` finds the leftover files.
             let _ = self.session_backend().remove(&address);
         }

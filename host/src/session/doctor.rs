@@ -18,7 +18,7 @@ use super::blobs::compute_hash_name;
 use super::children;
 use super::entry::{Body, SESSION_FORMAT_VERSION};
 use super::guarded;
-use super::left_holders::{is_unfinished_archived_turn_subagent, turn_number_if_turn_start};
+use super::left_holders::{is_unfinished_archived_turn_holder, turn_number_if_turn_start};
 use super::named::ReferencedBlobNames;
 use super::parts::{SessionFile, SessionFileKind, list_session_files};
 use super::transcript::SessionTranscript;
@@ -29,7 +29,7 @@ const MAX_LISTED_FAULTY_LINES: usize = 20;
 
 /// Number and total size of a session's entries of one type, or of its files of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CountAndSize {
+pub struct SessionStorageUsage {
     /// Number of entries or files.
     pub count: u64,
     /// Size in bytes.
@@ -59,7 +59,7 @@ pub struct SessionExamination {
     /// would add one, or a holder agent that has not finished taking over its archived turn.
     pub notes: Vec<String>,
     /// Number and size of the data, by type of entry and kind of file.
-    pub growth: BTreeMap<String, CountAndSize>,
+    pub growth: BTreeMap<String, SessionStorageUsage>,
     /// Paths of the files and folders that a repair moves to `kept`.
     #[serde(skip)]
     aside: Vec<String>,
@@ -71,7 +71,7 @@ pub struct SessionExamination {
 
 impl SessionExamination {
     /// Adds the faults, notes and totals that were found in one file of entries.
-    fn merge_entry_file_findings(&mut self, own: Self) {
+    fn add_findings_of_file(&mut self, own: Self) {
         self.faults.extend(own.faults);
         self.notes.extend(own.notes);
         self.newer = self.newer.or(own.newer);
@@ -142,7 +142,7 @@ pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExaminat
             true => found.notes.push(format!(
                 "{above} holds a copy of an archived turn that was not finished; the next archival creates it again"
             )),
-            false => found.merge_entry_file_findings(own),
+            false => found.add_findings_of_file(own),
         }
     }
     if found.newer.is_some() {
@@ -152,7 +152,7 @@ pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExaminat
         let what = "it has no session.jsonl; `rind session rm` removes the rest";
         found.add_fault(what.to_owned(), None);
     }
-    examine_non_entry_files(&folder, &files, &all, &mut found);
+    check_files_containing_no_entries(&folder, &files, &all, &mut found);
     Ok(found)
 }
 
@@ -251,7 +251,7 @@ fn note_changes_made_on_resume(
 }
 
 /// Examines all files except those with entries, and reports the files that are missing.
-fn examine_non_entry_files(
+fn check_files_containing_no_entries(
     folder: &Path,
     files: &[SessionFile],
     all: &BTreeMap<String, SessionEntryReferences>,
@@ -378,7 +378,7 @@ fn is_unfinished_archived_turn_folder(
         return false;
     };
     let is_named = above.is_empty() || parent.agents.contains(agent);
-    !is_named && is_unfinished_archived_turn_subagent(agent, &parent.due, &own.turns)
+    !is_named && is_unfinished_archived_turn_holder(agent, &parent.due, &own.turns)
 }
 
 fn has_content_matching_hash_name(path: &Path, name: &str) -> bool {

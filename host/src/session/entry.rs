@@ -20,8 +20,8 @@ use crate::event::{CommandResult, LoopResult, SubagentState};
 use crate::message::{Blob, EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
 
-pub use report::Report;
-pub(super) use report::ReportLine;
+pub use report::PluginActionReport;
+pub(super) use report::PluginActionReportLine;
 pub use value::{
     ActivatedSkill, AllowedPart, Holder, PromptRow, TurnDueForArchiving, UsedOrApprovedSkill,
 };

@@ -9,7 +9,7 @@ use super::children;
 use super::entry::{Body, Entry};
 use super::named::ReferencedBlobNames;
 use super::storage::{BlobKind, SessionAddress};
-use super::store::new_session_address;
+use super::store::parse_new_session_id;
 use super::{Error, Session, SessionSpec, SessionStore};
 
 impl SessionStore {
@@ -32,7 +32,7 @@ impl SessionStore {
         for entry in &entries {
             lines.extend(entry.to_json_line()?);
         }
-        let new = new_session_address(&crate::clock::new_session_id())?;
+        let new = parse_new_session_id(&crate::clock::new_session_id())?;
         let agents = children::recorded_agent_ids(&entries);
         self.session_backend()
             .fork(&self.session_address(id)?, &new, &lines, &agents)?;

@@ -34,7 +34,7 @@ pub fn is_session_id(text: &str) -> bool {
 
 /// Whether a new session may get this id. `last` is reserved: users write it for the last session.
 #[must_use]
-pub(super) fn is_new_session_id(text: &str) -> bool {
+pub(super) fn is_assignable_session_id(text: &str) -> bool {
     is_session_id(text) && text != "last"
 }
 

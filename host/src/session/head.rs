@@ -3,7 +3,7 @@
 //!
 //! Owns which entries determine the title, the cost and the state. Most lines are not parsed: their
 //! entry type, near the beginning of the line, shows that they do not matter. A head is for lists
-//! only; nothing that changes a session may depend on one. Start from [`SessionHead`].
+//! only; nothing that changes a session may depend on one. Start from [`SessionSummary`].
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ const ENTRY_TYPE_SEARCH_BYTES: usize = 512;
 /// Maximum total length, in bytes, of the lines about tool calls that are kept after an answer of
 /// the model, to decide whether the turn waits for the user. If the lines are longer, the state of
 /// an unfinished turn is [`SessionState::Open`].
-const MAX_CALL_LINES_SINCE_ANSWER_BYTES: usize = 64 << 20;
+const MAX_KEPT_TOOL_CALL_LINES_BYTES: usize = 64 << 20;
 
 /// State of the last turn of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ display_as_in_json!(SessionState);
 
 /// Summary of a session for a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SessionHead {
+pub struct SessionSummary {
     /// Id of the session.
     pub id: String,
     /// Title that the user or else a plugin gave the session; without one, the first line of the
@@ -100,7 +100,7 @@ pub(super) fn find_entry_type(line: &[u8]) -> &[u8] {
 /// Whether entries of this type never change the summary (head) of a session, so that their lines
 /// need not be parsed.
 fn is_entry_type_ignored_in_summary(kind: &[u8]) -> bool {
-    const HEAD_IRRELEVANT_ENTRY_TYPES: &[&[u8]] = &[
+    const ENTRY_TYPES_IGNORED_IN_SUMMARY: &[&[u8]] = &[
         b"trace",
         b"access",
         b"state",
@@ -117,12 +117,12 @@ fn is_entry_type_ignored_in_summary(kind: &[u8]) -> bool {
         b"skill-remembered",
         b"audit-gap",
     ];
-    HEAD_IRRELEVANT_ENTRY_TYPES.contains(&kind)
+    ENTRY_TYPES_IGNORED_IN_SUMMARY.contains(&kind)
 }
 
 /// Returns the title that an entry gives the session, if it is a plugin's custom entry named
 /// `title`.
-pub(super) fn plugin_session_title(body: &Body) -> Option<&str> {
+pub(super) fn title_from_plugin_entry(body: &Body) -> Option<&str> {
     match body {
         Body::Custom { name, value, .. } if name == "title" => {
             value.as_str().filter(|title| !title.trim().is_empty())
@@ -141,8 +141,8 @@ fn may_set_session_title(line: &[u8]) -> bool {
 
 /// Builds a head from the lines of a session file.
 #[derive(Default)]
-pub(super) struct SessionHeadBuilder {
-    head: SessionHead,
+pub(super) struct SessionSummaryBuilder {
+    head: SessionSummary,
     given: Option<String>,
     /// Title that a plugin gave the session.
     by_plugin: Option<String>,
@@ -159,7 +159,7 @@ pub(super) struct SessionHeadBuilder {
     since_bytes: usize,
 }
 
-impl SessionHeadBuilder {
+impl SessionSummaryBuilder {
     /// Updates the summary of the session with the next line of its file.
     pub(super) fn apply_line(&mut self, line: &LimitedFileLine<'_>) {
         let line = match line {
@@ -176,14 +176,14 @@ impl SessionHeadBuilder {
                 let is_answer = memchr::memmem::find(line, b"\"role\":\"assistant\"").is_some();
                 if is_answer {
                     self.last = line.to_vec();
-                    self.clear_call_lines();
+                    self.discard_tool_call_lines();
                 } else {
-                    self.store_call_line(line);
+                    self.keep_tool_call_line(line);
                 }
                 return;
             }
             b"tool-start" | b"tool-end" => {
-                self.store_call_line(line);
+                self.keep_tool_call_line(line);
                 return;
             }
             _ => {}
@@ -195,15 +195,15 @@ impl SessionHeadBuilder {
     }
 
     /// Stores a line about tool calls in `since`, unless the limit
-    /// [`MAX_CALL_LINES_SINCE_ANSWER_BYTES`] is exceeded.
-    fn store_call_line(&mut self, line: &[u8]) {
+    /// [`MAX_KEPT_TOOL_CALL_LINES_BYTES`] is exceeded.
+    fn keep_tool_call_line(&mut self, line: &[u8]) {
         self.since_bytes = self.since_bytes.saturating_add(line.len());
-        if self.since_bytes <= MAX_CALL_LINES_SINCE_ANSWER_BYTES {
+        if self.since_bytes <= MAX_KEPT_TOOL_CALL_LINES_BYTES {
             self.since.push(line.to_vec());
         }
     }
 
-    fn clear_call_lines(&mut self) {
+    fn discard_tool_call_lines(&mut self) {
         self.since.clear();
         self.since_bytes = 0;
     }
@@ -221,7 +221,7 @@ impl SessionHeadBuilder {
             Body::Aside { by } => head.aside = Some(by.clone()),
             Body::Title { title } => self.given = Some(truncate_text(title)),
             Body::Custom { .. } => {
-                let title = plugin_session_title(&entry.body).map(truncate_text);
+                let title = title_from_plugin_entry(&entry.body).map(truncate_text);
                 self.by_plugin = title.or_else(|| self.by_plugin.take());
             }
             Body::TurnStart { input, .. } => {
@@ -232,7 +232,7 @@ impl SessionHeadBuilder {
                 self.is_open = true;
                 self.add_turn_cost();
                 self.last.clear();
-                self.clear_call_lines();
+                self.discard_tool_call_lines();
             }
             Body::TurnEnd { summary, .. } => {
                 self.running = (summary.cost_usd, summary.unpriced_tokens);
@@ -280,7 +280,7 @@ impl SessionHeadBuilder {
         self.head.unpriced_tokens = self.head.unpriced_tokens.saturating_add(tokens);
     }
 
-    pub(super) fn finish(mut self) -> SessionHead {
+    pub(super) fn finish(mut self) -> SessionSummary {
         self.add_turn_cost();
         self.head.state = match (self.head.turns, self.is_open) {
             (0, _) => SessionState::Empty,
@@ -301,7 +301,7 @@ impl SessionHeadBuilder {
     /// Whether the last message of the model contains a tool call that has not started, while none
     /// of its calls is running.
     fn is_waiting_for_user(&self) -> bool {
-        if self.since_bytes > MAX_CALL_LINES_SINCE_ANSWER_BYTES {
+        if self.since_bytes > MAX_KEPT_TOOL_CALL_LINES_BYTES {
             return false;
         }
         let Ok(Entry {
@@ -337,8 +337,8 @@ fn truncate_text(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn head(lines: &[&str]) -> SessionHead {
-        let mut builder = SessionHeadBuilder::default();
+    fn head(lines: &[&str]) -> SessionSummary {
+        let mut builder = SessionSummaryBuilder::default();
         for (at, line) in lines.iter().enumerate() {
             let line = format!(r#"{{"id":"{at}","parent":null,"time":{at},{line}}}"#);
             builder.apply_line(&LimitedFileLine::Whole(line.as_bytes()));
@@ -377,9 +377,9 @@ mod tests {
 
     #[test]
     fn lines_about_calls_are_kept_up_to_a_limit() {
-        let mut builder = SessionHeadBuilder {
-            since_bytes: MAX_CALL_LINES_SINCE_ANSWER_BYTES,
-            ..SessionHeadBuilder::default()
+        let mut builder = SessionSummaryBuilder {
+            since_bytes: MAX_KEPT_TOOL_CALL_LINES_BYTES,
+            ..SessionSummaryBuilder::default()
         };
         builder.apply_line(&LimitedFileLine::Whole(br#"{"type":"tool-start"}"#));
         assert!(builder.since.is_empty() && !builder.is_waiting_for_user());

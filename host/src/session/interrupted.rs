@@ -171,7 +171,7 @@ impl InterruptedTurn {
             Some(InterruptedToolCallProgress::Running(EffectClass::Read, _)) => {
                 INTERRUPTED_READ_RESULT_TEXT
             }
-            Some(InterruptedToolCallProgress::Running(..)) => MAY_HAVE_RUN_CALL_RESULT_TEXT,
+            Some(InterruptedToolCallProgress::Running(..)) => POSSIBLY_EXECUTED_CALL_RESULT_TEXT,
             Some(InterruptedToolCallProgress::Ended) => LOST_CALL_RESULT_TEXT,
         }
     }
@@ -197,7 +197,8 @@ impl InterruptedTurn {
             let told = results.iter().find(|message| {
                 let mut own = message.tool_results();
                 own.any(|own| {
-                    own.call_id == call.id && own.content.text() == MAY_HAVE_RUN_CALL_RESULT_TEXT
+                    own.call_id == call.id
+                        && own.content.text() == POSSIBLY_EXECUTED_CALL_RESULT_TEXT
                 })
             });
             cut.extend(told.map(|told| InterruptedToolCall {
@@ -215,7 +216,7 @@ const NOT_BEGUN_CALL_RESULT_TEXT: &str =
 
 const INTERRUPTED_READ_RESULT_TEXT: &str = "[interrupted: the turn was cut off while this call ran; it only reads, so it can be called again]";
 
-const MAY_HAVE_RUN_CALL_RESULT_TEXT: &str = "[interrupted: the turn was cut off while this call ran; it may have run, wholly or in part, or run \
+const POSSIBLY_EXECUTED_CALL_RESULT_TEXT: &str = "[interrupted: the turn was cut off while this call ran; it may have run, wholly or in part, or run \
                             still. Look at what it did before you call it again]";
 
 const LOST_CALL_RESULT_TEXT: &str = "[interrupted: this call ran to its end, and the turn was cut off before its result was kept. Look at \
@@ -303,7 +304,7 @@ mod tests {
         ]);
         for (call, expected) in [
             ("1", INTERRUPTED_READ_RESULT_TEXT),
-            ("2", MAY_HAVE_RUN_CALL_RESULT_TEXT),
+            ("2", POSSIBLY_EXECUTED_CALL_RESULT_TEXT),
             ("3", LOST_CALL_RESULT_TEXT),
             ("4", NOT_BEGUN_CALL_RESULT_TEXT),
         ] {
@@ -325,10 +326,10 @@ mod tests {
             Message::new(Role::Assistant, vec![Content::ToolCall(call)])
         };
         let told = |id: &str| {
-            Message::result(ToolResult::new(
+            Message::from_tool_result(ToolResult::new(
                 id,
                 "send",
-                MAY_HAVE_RUN_CALL_RESULT_TEXT,
+                POSSIBLY_EXECUTED_CALL_RESULT_TEXT,
                 true,
             ))
         };

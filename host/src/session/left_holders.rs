@@ -4,7 +4,7 @@
 //!
 //! The turn itself is still in the session and due to be archived, so the copy is not needed. A
 //! holder of any other turn is kept even if no entry names it, because the line of that entry may
-//! be damaged. Start from [`remove_unfinished_archived_turn_sessions`].
+//! be damaged. Start from [`remove_unfinished_archived_turn_holders`].
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const ARCHIVED_TURN_HOLDER_ID_PREFIX: &str = "held-";
 
 /// Whether a subagent that no entry names is an unfinished holder. `due` contains the numbers of
 /// the turns that are due to be archived, and `turns` those of the turns in the subagent's session.
-pub(super) fn is_unfinished_archived_turn_subagent(
+pub(super) fn is_unfinished_archived_turn_holder(
     agent: &str,
     due: &BTreeSet<u32>,
     turns: &BTreeSet<u32>,
@@ -36,14 +36,16 @@ pub(super) fn turn_number_if_turn_start(body: &Body) -> Option<u32> {
 /// Removes the sessions that were created to hold an archived turn, but whose archival did not
 /// finish. Only the writer of the session may call this, and not while it is creating such a
 /// session.
-pub(crate) fn remove_unfinished_archived_turn_sessions(session: &Session) {
+pub(crate) fn remove_unfinished_archived_turn_holders(session: &Session) {
     let due: BTreeSet<u32> = session
         .turns_due_for_archival()
         .iter()
         .map(|due| due.turn)
         .collect();
     let children = session.subagents();
-    let stored = session.session_backend().children(session.address());
+    let stored = session
+        .session_backend()
+        .children(session.storage_address());
     for agent in stored.unwrap_or_default() {
         if children.iter().any(|child| child.agent == agent) {
             continue;
@@ -57,7 +59,7 @@ pub(crate) fn remove_unfinished_archived_turn_sessions(session: &Session) {
         let turns = entries
             .iter()
             .filter_map(|entry| turn_number_if_turn_start(&entry.body));
-        if is_unfinished_archived_turn_subagent(&agent, &due, &turns.collect()) {
+        if is_unfinished_archived_turn_holder(&agent, &due, &turns.collect()) {
             session.remove_archive_holder_session(&agent);
         }
     }

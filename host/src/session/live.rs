@@ -19,14 +19,14 @@ use serde_json::Value;
 
 use super::blobs::SessionBlobs;
 use super::children::SubagentSession;
-use super::entry::{Body, Entry, Report, SESSION_FORMAT_VERSION, TurnDueForArchiving};
+use super::entry::{Body, Entry, PluginActionReport, SESSION_FORMAT_VERSION, TurnDueForArchiving};
 use super::interrupted::{InterruptedTurn, TurnForInputId};
 use super::state::PluginSessionStates;
 use super::storage::{BlobKind, FramePosition, Journal, SessionAddress, Sessions, UnsyncedFrames};
 use super::transcript::SessionTranscript;
 use super::undo::{self, UndoneTurn};
 use super::{Error, SessionSpec};
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Message;
 
 /// Reason in the [`Body::Cut`] entry of a turn: the program stopped, or dropped the turn's future.
@@ -69,7 +69,7 @@ impl Session {
     ) -> Result<Self, Error> {
         let journal = store.create(&address)?;
         let session = Self::new_without_entries(journal, address, store);
-        session.append(session_header_body(spec, parent))?;
+        session.append(build_first_entry_body(spec, parent))?;
         session.sync()?;
         Ok(session)
     }
@@ -108,14 +108,14 @@ impl Session {
     ) -> Result<Self, Error> {
         let opened = store.open(&address)?;
         let name = super::store::session_display_path(&*store, &address);
-        let (entries, unreadable) = super::store::parse_entries(&name, &opened.lines)?;
+        let (entries, unreadable) = super::store::parse_session_entries(&name, &opened.lines)?;
         let mut session = Self::new_without_entries(opened.journal, address, store);
         session.is_resumed = true;
         let mut notices = opened.notices;
         notices.extend(unreadable);
         let mut inner = session.lock_state();
         for entry in entries {
-            inner.apply_body_to_memory(&entry.body);
+            inner.apply_entry_in_memory(&entry.body);
             inner.last_entry = Some(entry.id);
         }
         notices.extend(inner.transcript.repair_call_pairing());
@@ -134,7 +134,7 @@ impl Session {
                 is_switch: false,
             }
         } else {
-            session_header_body(spec, None)
+            build_first_entry_body(spec, None)
         };
         inner.append_entry_with_body(first)?;
         drop(inner);
@@ -152,7 +152,7 @@ impl Session {
 
     /// Returns the address of the session in its store.
     #[must_use]
-    pub fn address(&self) -> &SessionAddress {
+    pub fn storage_address(&self) -> &SessionAddress {
         &self.address
     }
 
@@ -215,16 +215,16 @@ impl Session {
 
     /// Appends a report on a plugin's action. The report is written together with the next entry or
     /// at the next sync. A write error is deferred as in [`Session::append_or_defer_error`].
-    pub fn append_plugin_report(&self, report: &Report<'_>) {
+    pub fn append_plugin_report(&self, report: &PluginActionReport<'_>) {
         let mut inner = self.lock_state();
-        let written = inner.append_report(report);
+        let written = inner.append_plugin_action_report(report);
         inner.defer_write_error(written);
     }
 
     /// Blocks until all entries written so far are on the disk. Other threads can append meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
         if let Some(lines) = self.take_unsynced_entries()? {
-            lines.wait();
+            lines.wait_for_sync();
         }
         self.lock_state().journal.check()
     }
@@ -233,7 +233,7 @@ impl Session {
     /// blocked.
     pub async fn sync_on_blocking_thread(&self) -> Result<(), Error> {
         if let Some(lines) = self.take_unsynced_entries()? {
-            let synced = tokio::task::spawn_blocking(move || lines.wait()).await;
+            let synced = tokio::task::spawn_blocking(move || lines.wait_for_sync()).await;
             if synced.is_err() {
                 // The blocking task panicked or was never started: the lines may not be on the
                 // disk.
@@ -251,7 +251,7 @@ impl Session {
         if let Some(error) = inner.deferred.take() {
             return Err(error);
         }
-        inner.write_held_lines()?;
+        inner.retry_unwritten_lines()?;
         inner.journal.take_unsynced()
     }
 
@@ -264,11 +264,15 @@ impl Session {
     /// Returns the last `n` messages, oldest first.
     #[must_use]
     pub fn last_messages(&self, n: usize) -> Vec<Message> {
-        self.with_last_messages(n, <[Message]>::to_vec)
+        self.inspect_last_messages(n, <[Message]>::to_vec)
     }
 
     /// Calls `view` with the last `n` messages, oldest first, while the session is locked.
-    pub(crate) fn with_last_messages<R>(&self, n: usize, view: impl FnOnce(&[Message]) -> R) -> R {
+    pub(crate) fn inspect_last_messages<R>(
+        &self,
+        n: usize,
+        view: impl FnOnce(&[Message]) -> R,
+    ) -> R {
         let inner = self.lock_state();
         let messages = &inner.transcript.messages;
         let from = messages.len().saturating_sub(n);
@@ -276,15 +280,15 @@ impl Session {
     }
 
     /// Calls `view` with all messages, oldest first, while the session is locked.
-    pub(crate) fn with_all_messages<R>(&self, view: impl FnOnce(&[Message]) -> R) -> R {
-        self.with_last_messages(usize::MAX, view)
+    pub(crate) fn inspect_all_messages<R>(&self, view: impl FnOnce(&[Message]) -> R) -> R {
+        self.inspect_last_messages(usize::MAX, view)
     }
 
     /// Whether the conversation contains a result for this call.
     pub(crate) fn has_call_result(&self, call: &str) -> bool {
         let inner = self.lock_state();
         let mut newest_first = inner.transcript.messages.iter().rev();
-        newest_first.any(|message| message.has_result(call))
+        newest_first.any(|message| message.has_result_of_call(call))
     }
 
     /// Returns the number of messages in the conversation.
@@ -472,7 +476,7 @@ impl Session {
     /// wait for the next entry.
     pub fn write_deferred_lines(&self) -> Result<(), Error> {
         let mut inner = self.lock_state();
-        inner.write_held_lines()?;
+        inner.retry_unwritten_lines()?;
         inner.journal.write_waiting()
     }
 
@@ -497,13 +501,13 @@ impl Session {
     fn lock_state(&self) -> MutexGuard<'_, OpenSessionState> {
         // A poisoned lock is safe to use: an entry is applied right after it is written, so a panic
         // elsewhere cannot separate file and memory.
-        lock(&self.inner)
+        lock_ignoring_poison(&self.inner)
     }
 }
 
 impl_partial_debug!(Session, self, address = self.address, store = self.store);
 
-fn session_header_body(spec: &SessionSpec, parent: Option<&str>) -> Body {
+fn build_first_entry_body(spec: &SessionSpec, parent: Option<&str>) -> Body {
     Body::Session {
         version: SESSION_FORMAT_VERSION,
         workspace: spec.workspace.display().to_string(),

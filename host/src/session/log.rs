@@ -17,7 +17,7 @@ use super::Error;
 use super::entry::{Body, Entry, SESSION_FORMAT_VERSION};
 use super::guarded;
 use super::storage::{FramePosition, Journal, UnsyncedFrames};
-use super::synced::{FileSyncState, UnsyncedSessionData};
+use super::synced::{FileDiskSyncState, UnsyncedSessionData};
 
 /// Name of the session file in the session's folder.
 pub(super) const SESSION_FILE_NAME: &str = "session.jsonl";
@@ -43,7 +43,7 @@ pub(super) enum SessionWriteSyncRule {
 /// File operations of the log. Tests replace them to simulate a full disk.
 pub(super) trait SessionLogFileOperations: Send + Sync {
     /// Appends bytes. If the operation fails, a prefix of the bytes may have been written.
-    fn add(&self, bytes: &[u8]) -> io::Result<()>;
+    fn append_bytes(&self, bytes: &[u8]) -> io::Result<()>;
     /// Truncates the file to a length.
     fn truncate_file(&self, len: u64) -> io::Result<()>;
     /// Blocks until all bytes that were written to the file are on the disk.
@@ -51,7 +51,7 @@ pub(super) trait SessionLogFileOperations: Send + Sync {
 }
 
 impl SessionLogFileOperations for File {
-    fn add(&self, bytes: &[u8]) -> io::Result<()> {
+    fn append_bytes(&self, bytes: &[u8]) -> io::Result<()> {
         let mut file = self;
         file.write_all(bytes)
     }
@@ -71,7 +71,7 @@ pub(super) struct SessionLog {
     path: PathBuf,
     /// Length of the file up to the end of the last complete line.
     len: u64,
-    synced: Arc<FileSyncState>,
+    synced: Arc<FileDiskSyncState>,
     wait: SessionWriteSyncRule,
     /// Lines that wait in memory and are written together with the next line.
     waiting: Vec<u8>,
@@ -100,9 +100,9 @@ impl SessionLog {
             .open(&path)
             .map_err(|source| Error::write_error(&path, source))?;
         if wait == SessionWriteSyncRule::Waits {
-            sync_folder(folder);
+            fsync_folder(folder);
             if let Some(parent) = folder.parent() {
-                sync_folder(parent);
+                fsync_folder(parent);
             }
         }
         let mut log = Self::with_log_file_operations(Arc::new(file), path, 0, Some(lock));
@@ -172,7 +172,7 @@ impl SessionLog {
             disk,
             path,
             len,
-            synced: Arc::new(FileSyncState::new(len)),
+            synced: Arc::new(FileDiskSyncState::new(len)),
             wait: SessionWriteSyncRule::default(),
             waiting: Vec::new(),
             has_rest: false,
@@ -199,7 +199,7 @@ impl Journal for SessionLog {
         self.waiting.extend_from_slice(line);
         let added = self
             .remove_partial_line()
-            .and_then(|()| self.disk.add(&self.waiting));
+            .and_then(|()| self.disk.append_bytes(&self.waiting));
         if let Err(source) = added {
             self.waiting.truncate(n_waiting);
             self.has_rest = true;
@@ -223,7 +223,7 @@ impl Journal for SessionLog {
     }
 
     fn end(&self) -> FramePosition {
-        FramePosition::new(self.bytes())
+        FramePosition::from_u64(self.bytes())
     }
 
     fn bytes(&self) -> u64 {
@@ -233,7 +233,7 @@ impl Journal for SessionLog {
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         self.check()?;
         self.write_waiting()?;
-        if self.wait == SessionWriteSyncRule::Skips || self.len <= self.synced.len() {
+        if self.wait == SessionWriteSyncRule::Skips || self.len <= self.synced.synced_length() {
             return Ok(None);
         }
         Ok(Some(Box::new(UnsyncedSessionData {
@@ -368,7 +368,7 @@ pub(super) fn write_via_unnamed_file(
 
 /// Syncs a folder, so that a new directory entry survives a power failure. The error is ignored,
 /// because not every file system supports this and only the guarantee is lost.
-pub(super) fn sync_folder(folder: &Path) {
+pub(super) fn fsync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }

@@ -57,19 +57,21 @@ pub use bundle::{
     prepare_session_export, write_private_file_atomically,
 };
 pub use children::{SessionAddressAndStore, SubagentSession};
-pub use doctor::{CountAndSize, SessionExamination, SessionFault, examine_session, repair_session};
+pub use doctor::{
+    SessionExamination, SessionFault, SessionStorageUsage, examine_session, repair_session,
+};
 pub(crate) use entry::USER_ENDED_SKILL_REASON;
 pub use entry::{
-    ActivatedSkill, AllowedPart, Body, Entry, Holder, PromptRow, Report, SESSION_FORMAT_VERSION,
-    TurnDueForArchiving, UsedOrApprovedSkill, entry_json_schema,
+    ActivatedSkill, AllowedPart, Body, Entry, Holder, PluginActionReport, PromptRow,
+    SESSION_FORMAT_VERSION, TurnDueForArchiving, UsedOrApprovedSkill, entry_json_schema,
 };
 pub(crate) use guarded::open_regular_file_with_options as open_guarded;
 pub use guarded::{MAX_SESSION_LINE_BYTES, is_session_id};
-pub use head::{SessionHead, SessionState};
-pub use heads::SessionHeadList;
+pub use head::{SessionState, SessionSummary};
+pub use heads::SessionSummaryList;
 pub(crate) use interrupted::{InterruptedToolCall, REPEATED_CALL_REASON};
 pub use interrupted::{InterruptedTurn, TurnForInputId};
-pub(crate) use left_holders::remove_unfinished_archived_turn_sessions;
+pub(crate) use left_holders::remove_unfinished_archived_turn_holders;
 pub(crate) use left_out::{CompactedTurn, find_compacted_turns};
 pub use live::Session;
 pub(crate) use log::set_private_permissions;
@@ -90,7 +92,7 @@ pub use storage::{
 pub use store::{SessionRow, SessionStore, SessionWorkspaceAndModel};
 pub(crate) use undo::UNDONE_TURN_REASON as UNDONE;
 pub use undo::UndoneTurn;
-pub use view::{CallView, Decision, Item, ItemView, SessionView, TurnView};
+pub use view::{CallView, Decision, SessionView, TurnEventContent, TurnEventView, TurnView};
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use super::storage::{BlobKind, FramePosition, SessionAddress, Sessions};
 
 /// Order in which the parts of a session are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SessionPartsCopyOrder {
+pub(super) enum SessionPartsCopySequence {
     /// Copy the session's lines before its values: only the copying program uses the store, which
     /// accepts values for an existing session only.
     LinesFirst,
@@ -22,11 +22,11 @@ pub(super) enum SessionPartsCopyOrder {
 pub(super) fn copy_session(
     (from, from_at): (&dyn Sessions, &SessionAddress),
     (to, to_at): (&dyn Sessions, &SessionAddress),
-    order: SessionPartsCopyOrder,
+    order: SessionPartsCopySequence,
 ) -> Result<(), Error> {
     let lines = from.read(from_at, FramePosition::START)?;
-    if order == SessionPartsCopyOrder::LinesFirst {
-        to.create_whole(to_at, &lines)?;
+    if order == SessionPartsCopySequence::LinesFirst {
+        to.create_with_lines(to_at, &lines)?;
     }
     for kind in [BlobKind::Content, BlobKind::State] {
         let (old, new) = (from.blobs(from_at, kind), to.blobs(to_at, kind));
@@ -42,8 +42,8 @@ pub(super) fn copy_session(
             copy_session((from, &old), (to, &new), order)?;
         }
     }
-    if order == SessionPartsCopyOrder::LinesLast {
-        to.create_whole(to_at, &lines)?;
+    if order == SessionPartsCopySequence::LinesLast {
+        to.create_with_lines(to_at, &lines)?;
     }
     Ok(())
 }

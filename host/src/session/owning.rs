@@ -6,7 +6,7 @@
 
 use super::entry::{Body, Entry};
 use super::log::SESSION_FILE_NAME;
-use super::store::{parse_entries, session_display_path};
+use super::store::{parse_session_entries, session_display_path};
 use super::{Error, Session, SessionStore, parts};
 
 /// Maximum length of a title, in characters.
@@ -56,7 +56,7 @@ impl SessionStore {
         self.read_entries(id)?;
         let mut opened = self.session_backend().open(&at)?;
         let name = session_display_path(&**self.session_backend(), &at);
-        let (entries, _) = parse_entries(&name, &opened.lines)?;
+        let (entries, _) = parse_session_entries(&name, &opened.lines)?;
         let last = entries.last();
         let entry = Entry {
             id: crate::clock::new_uuid_v7(),

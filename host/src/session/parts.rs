@@ -13,7 +13,7 @@ use super::guarded;
 use super::log::SESSION_FILE_NAME;
 
 /// Name of the folder for data that repairs removed from a session.
-pub(super) const REPAIR_REMOVED_DATA_FOLDER_NAME: &str = "kept";
+pub(super) const REMOVED_DATA_FOLDER_NAME: &str = "kept";
 
 /// Maximum depth of nested subagents.
 const MAX_NESTED_SUBAGENT_DEPTH: usize = 8;
@@ -77,7 +77,7 @@ fn collect_session_files(
         let meta = entry.path().symlink_metadata()?;
         let kind = match (meta.is_dir(), meta.is_file(), name.to_str()) {
             // Repairs move superfluous files to the folder `kept`, symlinks included.
-            (false, ..) if Path::new(&path).starts_with(REPAIR_REMOVED_DATA_FOLDER_NAME) => {
+            (false, ..) if Path::new(&path).starts_with(REMOVED_DATA_FOLDER_NAME) => {
                 SessionFileKind::Left
             }
             (true, ..) if depth < MAX_LISTED_FOLDER_DEPTH => {
@@ -123,7 +123,7 @@ fn session_file_kind_at_subagent_depth(path: &str, depth: usize) -> SessionFileK
         {
             SessionFileKind::Left
         }
-        [REPAIR_REMOVED_DATA_FOLDER_NAME, ..] => SessionFileKind::Left,
+        [REMOVED_DATA_FOLDER_NAME, ..] => SessionFileKind::Left,
         [SUBAGENTS_FOLDER_NAME, agent, below]
             if is_agent_id(agent) && depth < MAX_NESTED_SUBAGENT_DEPTH =>
         {

@@ -38,7 +38,7 @@ pub struct NumberedEntriesAndNotices {
 /// Reader of a session that another process may be appending to.
 #[derive(Debug)]
 pub struct SessionTailReader {
-    source: SessionTailSource,
+    source: SessionLineSource,
     /// Path of the session's file, or a name for messages.
     path: PathBuf,
     /// Offset in the file, in bytes, up to which lines were read. `n_lines` is the number of lines
@@ -49,7 +49,7 @@ pub struct SessionTailReader {
 
 /// Source from which a [`SessionTailReader`] reads lines.
 #[derive(Debug)]
-enum SessionTailSource {
+enum SessionLineSource {
     /// The file at `path`; each call reads only the new lines.
     File,
     /// A store that keeps no files. Each call reads the session from its beginning, because only
@@ -120,7 +120,7 @@ impl SessionTailReader {
             failed(io::Error::other(why))
         };
         match &self.source {
-            SessionTailSource::File => {
+            SessionLineSource::File => {
                 let (mut file, meta) = guarded::open_regular_file(&self.path).map_err(failed)?;
                 if meta.len() < self.offset {
                     return Err(was_cut());
@@ -128,7 +128,7 @@ impl SessionTailReader {
                 file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
                 Ok(Box::new(file))
             }
-            SessionTailSource::Store(sessions, at) => {
+            SessionLineSource::Store(sessions, at) => {
                 let bytes = sessions.read(at, FramePosition::START)?;
                 if (bytes.len() as u64) < self.offset {
                     return Err(was_cut());
@@ -148,21 +148,21 @@ impl SessionStore {
         &self,
         id: &str,
     ) -> Result<NumberedEntriesAndNotices, Error> {
-        self.open_session_tail(id)?.read_from_offset(true)
+        self.open_session_tail_reader(id)?.read_from_offset(true)
     }
 
     /// Returns a reader that begins at the first line of a session.
-    pub fn open_session_tail(&self, id: &str) -> Result<SessionTailReader, Error> {
+    pub fn open_session_tail_reader(&self, id: &str) -> Result<SessionTailReader, Error> {
         let (source, path) = match self.require_file_backend() {
             Ok(files) => {
                 let folder = files.checked_session_folder(&self.session_address(id)?)?;
-                (SessionTailSource::File, folder.join(SESSION_FILE_NAME))
+                (SessionLineSource::File, folder.join(SESSION_FILE_NAME))
             }
             Err(_) => {
                 let at = self.session_address(id)?;
                 let name = session_display_path(&**self.session_backend(), &at);
                 (
-                    SessionTailSource::Store(self.session_backend().clone(), at),
+                    SessionLineSource::Store(self.session_backend().clone(), at),
                     name,
                 )
             }

@@ -221,7 +221,7 @@ fn search_session_file(
                 continue;
             }
             if let Some(at) = wanted.text.find(text.as_bytes()) {
-                let [before, found, after] = match_snippet(&text, at.range());
+                let [before, found, after] = snippet_around_match(&text, at.range());
                 tell(SessionSearchHitOrNotice::Hit(SearchMatch {
                     session: id.to_owned(),
                     turn,
@@ -247,7 +247,7 @@ fn search_session_file(
 
 /// Returns the text before a match, the match, and the text after it. The texts around the match
 /// are limited to its line and to [`MAX_SNIPPET_CONTEXT_BYTES`] bytes each.
-fn match_snippet(text: &str, at: std::ops::Range<usize>) -> [String; 3] {
+fn snippet_around_match(text: &str, at: std::ops::Range<usize>) -> [String; 3] {
     let before = text.get(..at.start).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let start =
@@ -272,10 +272,13 @@ mod tests {
         let long = "ä".repeat(100);
         let text = format!("first\n{long}needle{long}\nlast");
         let at = text.find("needle").unwrap();
-        let [before, found, after] = match_snippet(&text, at..at + 6);
+        let [before, found, after] = snippet_around_match(&text, at..at + 6);
         assert_eq!((before.len(), &*found, after.len()), (60, "needle", 60));
-        assert_eq!(match_snippet("needle", 0..6), ["", "needle", ""]);
-        assert_eq!(match_snippet("a\nneedle\nb", 2..8), ["", "needle", ""]);
+        assert_eq!(snippet_around_match("needle", 0..6), ["", "needle", ""]);
+        assert_eq!(
+            snippet_around_match("a\nneedle\nb", 2..8),
+            ["", "needle", ""]
+        );
     }
 
     #[test]

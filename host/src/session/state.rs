@@ -114,7 +114,7 @@ impl PluginSessionStates {
             Some(PluginStateValue::Inline(text)) => Ok(Some(text.clone())),
             Some(PluginStateValue::Blob { name, .. }) => {
                 let text = String::from_utf8(self.blobs.get(name)?);
-                Ok(Some(text.map_err(|_| self.blobs.damaged(name))?))
+                Ok(Some(text.map_err(|_| self.blobs.damaged_blob_error(name))?))
             }
         }
     }

@@ -66,7 +66,7 @@ impl SessionAddress {
     }
 
     /// Returns the ids in the address: first the root session, then each nested subagent.
-    pub fn session_ids(&self) -> impl Iterator<Item = &str> {
+    pub fn ids_from_root(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').step_by(2)
     }
 
@@ -112,13 +112,13 @@ impl FramePosition {
 
     /// Creates a position from a number that the store chose.
     #[must_use]
-    pub fn new(number: u64) -> Self {
+    pub fn from_u64(number: u64) -> Self {
         Self(number)
     }
 
     /// Returns the number from which the store created the position.
     #[must_use]
-    pub fn number(self) -> u64 {
+    pub fn as_u64(self) -> u64 {
         self.0
     }
 }
@@ -165,7 +165,8 @@ pub trait Journal: Send {
     /// Like [`append`](Self::append).
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error>;
 
-    /// Checks that no frame was lost for which a caller waited with [`UnsyncedFrames::wait`].
+    /// Checks that no frame was lost for which a caller waited with
+    /// [`UnsyncedFrames::wait_for_sync`].
     ///
     /// # Errors
     /// A frame was lost.
@@ -177,7 +178,7 @@ pub trait Journal: Send {
     /// Like [`append`](Self::append).
     fn sync(&mut self) -> Result<(), Error> {
         if let Some(frames) = self.take_unsynced()? {
-            frames.wait();
+            frames.wait_for_sync();
         }
         self.check()
     }
@@ -186,7 +187,7 @@ pub trait Journal: Send {
 /// Frames that a power failure could still lose.
 pub trait UnsyncedFrames: Send {
     /// Blocks until the frames are durable or known to be lost; [`Journal::check`] reports which.
-    fn wait(self: Box<Self>);
+    fn wait_for_sync(self: Box<Self>);
 }
 
 /// Kind of the large values that a store keeps for a session in one [`Blobs`].
@@ -234,7 +235,7 @@ pub trait Blobs: Debug + Send + Sync {
     fn release(&self, name: &str);
 
     /// Returns the error for a value whose content does not match its name.
-    fn damaged(&self, name: &str) -> Error;
+    fn damaged_blob_error(&self, name: &str) -> Error;
 }
 
 /// Journal and lines of a session that was opened to be continued.
@@ -283,7 +284,7 @@ pub trait Sessions: Debug + Send + Sync {
     ///
     /// # Errors
     /// Like [`create`](Self::create).
-    fn create_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
+    fn create_with_lines(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
         let mut journal = self.create(at)?;
         journal.append(lines)?;
         journal.sync()

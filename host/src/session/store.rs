@@ -16,10 +16,10 @@ use std::time::UNIX_EPOCH;
 
 use super::entry::{Body, Entry, SESSION_FORMAT_VERSION};
 use super::guarded::{
-    self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES, is_new_session_id,
+    self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES, is_assignable_session_id,
     is_session_id,
 };
-use super::head::SessionHead;
+use super::head::SessionSummary;
 use super::live::Session;
 use super::log::SESSION_FILE_NAME;
 use super::storage::files::FileSessionBackend;
@@ -27,7 +27,7 @@ use super::storage::{BlobKind, Blobs, FramePosition, SessionAddress, SessionList
 use super::{Error, SessionSpec};
 
 /// Maximum number of lines that are read per session for the list: the first input is near the top.
-const MAX_LIST_LINES_READ_PER_SESSION: usize = 64;
+const MAX_LINES_READ_FOR_LISTING: usize = 64;
 
 /// Number of sessions that one request to a store lists (a page).
 const SESSIONS_PER_LIST_PAGE: usize = 500;
@@ -38,13 +38,13 @@ pub struct SessionStore {
     sessions: Arc<dyn Sessions>,
     /// Same store as `sessions`, if it keeps sessions in files; `None` otherwise.
     files: Option<FileSessionBackend>,
-    /// Summaries of sessions that the last call of [`SessionStore::list_session_heads`] returned,
-    /// if the store keeps no files.
-    kept_heads: SessionHeadsById,
+    /// Summaries of sessions that the last call of [`SessionStore::list_session_summaries`]
+    /// returned, if the store keeps no files.
+    kept_heads: SessionSummaryCache,
 }
 
 /// Heads by session id.
-type SessionHeadsById = Arc<Mutex<BTreeMap<String, SessionHead>>>;
+type SessionSummaryCache = Arc<Mutex<BTreeMap<String, SessionSummary>>>;
 
 /// Summary of one session in [`SessionStore::list`].
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -96,7 +96,7 @@ impl SessionStore {
         Self {
             sessions,
             files: None,
-            kept_heads: SessionHeadsById::default(),
+            kept_heads: SessionSummaryCache::default(),
         }
     }
 
@@ -104,7 +104,7 @@ impl SessionStore {
         Self {
             sessions: Arc::new(files.clone()),
             files: Some(files),
-            kept_heads: SessionHeadsById::default(),
+            kept_heads: SessionSummaryCache::default(),
         }
     }
 
@@ -125,7 +125,7 @@ impl SessionStore {
         &self.sessions
     }
 
-    pub(super) fn cached_session_heads(&self) -> &Mutex<BTreeMap<String, SessionHead>> {
+    pub(super) fn cached_session_summaries(&self) -> &Mutex<BTreeMap<String, SessionSummary>> {
         &self.kept_heads
     }
 
@@ -163,13 +163,13 @@ impl SessionStore {
 
     /// Creates a session with an id that the caller chose. The id must be new.
     pub fn create_with_id(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let address = new_session_address(id)?;
+        let address = parse_new_session_id(id)?;
         Session::create(None, address, self.sessions.clone(), spec)
     }
 
     /// Opens the session with this id, or creates it.
     pub(crate) fn open_or_create(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let address = new_session_address(id)?;
+        let address = parse_new_session_id(id)?;
         match self.sessions.contains(&address) {
             true => Session::open(address, self.sessions.clone(), spec),
             false => Session::create(None, address, self.sessions.clone(), spec),
@@ -183,7 +183,7 @@ impl SessionStore {
             return None;
         }
         match &self.files {
-            Some(files) => build_file_session_row(
+            Some(files) => summarize_session_file(
                 id.to_owned(),
                 &files.root_folder().join(id).join(SESSION_FILE_NAME),
             ),
@@ -204,18 +204,18 @@ impl SessionStore {
             Some(files) => {
                 let folders = files.list_session_folders()?.into_iter();
                 let rows = folders.filter_map(|(id, folder)| {
-                    build_file_session_row(id, &folder.join(SESSION_FILE_NAME))
+                    summarize_session_file(id, &folder.join(SESSION_FILE_NAME))
                 });
                 rows.collect()
             }
-            None => self.list_sessions_of_fileless_store()?,
+            None => self.list_non_file_backend_sessions()?,
         };
         rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
         Ok(rows)
     }
 
     /// Returns the summaries of all sessions of a store that keeps no files.
-    fn list_sessions_of_fileless_store(&self) -> Result<Vec<SessionRow>, Error> {
+    fn list_non_file_backend_sessions(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = Vec::new();
         for listed in self.list_valid_sessions()? {
             let lines = self
@@ -258,7 +258,7 @@ impl SessionStore {
     /// [`SessionRow::aside`]).
     pub fn resolve_session_id(&self, wanted: &str) -> Result<String, Error> {
         // Skip the list for a full id, because the list reads the beginning of every session.
-        let full = SessionAddress::parse(wanted).filter(|_| is_new_session_id(wanted));
+        let full = SessionAddress::parse(wanted).filter(|_| is_assignable_session_id(wanted));
         if full.is_some_and(|at| self.sessions.contains(&at) && self.is_regular_session_file(&at)) {
             return Ok(wanted.to_owned());
         }
@@ -345,7 +345,7 @@ impl SessionStore {
             provider: String::new(),
             model: String::new(),
         };
-        for entry in self.entries_containing(id, &[b"\"session\"", b"\"resumed\""])? {
+        for entry in self.find_entries_with_text(id, &[b"\"session\"", b"\"resumed\""])? {
             match entry.body {
                 Body::Session {
                     workspace,
@@ -369,7 +369,7 @@ impl SessionStore {
 
     /// Returns the entries of a session whose lines contain one of `texts`. Searching the bytes
     /// first avoids parsing most lines.
-    fn entries_containing(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
+    fn find_entries_with_text(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
         let bytes = self
             .sessions
             .read(&self.session_address(id)?, FramePosition::START)?;
@@ -402,7 +402,7 @@ impl SessionStore {
     /// Returns the text with this blob id that a session, or the session of a subagent, refers to.
     pub fn read_text_blob(&self, session: &str, id: &str) -> Result<String, Error> {
         let blobs = self.message_blobs_of_session(session)?;
-        String::from_utf8(blobs.get(id)?).map_err(|_| blobs.damaged(id))
+        String::from_utf8(blobs.get(id)?).map_err(|_| blobs.damaged_blob_error(id))
     }
 
     /// Returns the bytes with this blob id that a message of a session or of a subagent refers to.
@@ -429,8 +429,8 @@ impl SessionStore {
 }
 
 /// Checks the id of a new session, and returns the address of the session.
-pub(super) fn new_session_address(id: &str) -> Result<SessionAddress, Error> {
-    let address = SessionAddress::parse(id).filter(|_| is_new_session_id(id));
+pub(super) fn parse_new_session_id(id: &str) -> Result<SessionAddress, Error> {
+    let address = SessionAddress::parse(id).filter(|_| is_assignable_session_id(id));
     address.ok_or_else(|| Error::InvalidId { id: id.to_owned() })
 }
 
@@ -449,12 +449,15 @@ pub(super) fn read_entries(
     at: &SessionAddress,
     from: FramePosition,
 ) -> Result<(Vec<Entry>, Vec<String>), Error> {
-    parse_entries(&session_display_path(store, at), &store.read(at, from)?)
+    parse_session_entries(&session_display_path(store, at), &store.read(at, from)?)
 }
 
 /// Parses the lines of a file. A line that cannot be parsed is skipped with a notice and stays in
 /// the file, so that a person can inspect it.
-pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String>), Error> {
+pub(super) fn parse_session_entries(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(Vec<Entry>, Vec<String>), Error> {
     let (mut entries, mut notices) = (Vec::new(), Vec::new());
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -481,7 +484,7 @@ pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Ve
 }
 
 /// Returns the row of a session whose lines are in a file.
-fn build_file_session_row(id: String, path: &Path) -> Option<SessionRow> {
+fn summarize_session_file(id: String, path: &Path) -> Option<SessionRow> {
     let (file, meta) = guarded::open_regular_file(path).ok()?;
     let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     let listed = SessionListItem {
@@ -504,7 +507,7 @@ fn build_session_row(listed: SessionListItem, lines: impl Read) -> SessionRow {
         bytes: listed.bytes,
     };
     let mut lines = LimitedLineReader::new(lines, MAX_SESSION_LINE_BYTES);
-    for _ in 0..MAX_LIST_LINES_READ_PER_SESSION {
+    for _ in 0..MAX_LINES_READ_FOR_LISTING {
         let entry = match lines.next() {
             Ok(Some(LimitedFileLine::Whole(line) | LimitedFileLine::Torn(line))) => {
                 Entry::parse_line(line)

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use super::log::SessionLogFileOperations;
 use super::storage::UnsyncedFrames;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Length up to which one file has been synced to the disk, and the error of a failed sync.
-pub(super) struct FileSyncState {
+pub(super) struct FileDiskSyncState {
     /// Length, in bytes, up to which the file is on the disk.
     len: AtomicU64,
     /// Length, in bytes, up to which complete lines have been written to the file.
@@ -25,7 +25,7 @@ pub(super) struct FileSyncState {
     working: Mutex<()>,
 }
 
-impl FileSyncState {
+impl FileDiskSyncState {
     pub(super) fn new(len: u64) -> Self {
         Self {
             len: AtomicU64::new(len),
@@ -36,7 +36,7 @@ impl FileSyncState {
         }
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(super) fn synced_length(&self) -> u64 {
         self.len.load(Ordering::Acquire)
     }
 
@@ -52,23 +52,23 @@ impl FileSyncState {
         }
         let again =
             || io::Error::other("an earlier write to the disk failed; open the session again");
-        Err(lock(&self.why).take().unwrap_or_else(again))
+        Err(lock_ignoring_poison(&self.why).take().unwrap_or_else(again))
     }
 }
 
 /// Data that a power failure could still lose.
 pub(super) struct UnsyncedSessionData {
     pub(super) disk: Arc<dyn SessionLogFileOperations>,
-    pub(super) synced: Arc<FileSyncState>,
+    pub(super) synced: Arc<FileDiskSyncState>,
     /// Length that the file has when it ends with this data, in bytes.
     pub(super) len: u64,
 }
 
 impl UnsyncedFrames for UnsyncedSessionData {
-    fn wait(self: Box<Self>) {
+    fn wait_for_sync(self: Box<Self>) {
         let synced = &self.synced;
-        let _working = lock(&synced.working);
-        if synced.len() >= self.len || synced.has_failed.load(Ordering::Acquire) {
+        let _working = lock_ignoring_poison(&synced.working);
+        if synced.synced_length() >= self.len || synced.has_failed.load(Ordering::Acquire) {
             return;
         }
         // Read `written` before the sync, which covers all lines that were written before it.
@@ -78,7 +78,7 @@ impl UnsyncedFrames for UnsyncedSessionData {
         match self.disk.sync() {
             Ok(()) => synced.len.store(covered, Ordering::Release),
             Err(error) => {
-                *lock(&synced.why) = Some(error);
+                *lock_ignoring_poison(&synced.why) = Some(error);
                 synced.has_failed.store(true, Ordering::Release);
             }
         }

@@ -190,8 +190,8 @@ impl SessionTranscript {
             } else {
                 for call in open.drain(..) {
                     notices.push(format!("the result of the call {} is lost", call.id));
-                    mended.push(Message::result(
-                        call.result(UNREADABLE_CALL_RESULT_TEXT, true),
+                    mended.push(Message::from_tool_result(
+                        call.create_result(UNREADABLE_CALL_RESULT_TEXT, true),
                     ));
                 }
                 open.extend(message.tool_calls().cloned());
@@ -222,7 +222,7 @@ mod tests {
                 Message::new(Role::Assistant, calls.collect())
             }
             None if word == "u" => Message::text(Role::User, "hi"),
-            None => Message::result(ToolResult::new(word, "read_file", "ok", false)),
+            None => Message::from_tool_result(ToolResult::new(word, "read_file", "ok", false)),
         };
         SessionTranscript {
             messages: short.split(' ').map(message).collect(),

@@ -71,12 +71,12 @@ pub struct TurnView {
     /// Whether the turn was undone.
     pub is_undone: bool,
     /// Events of the turn, in order.
-    pub items: Vec<ItemView>,
+    pub items: Vec<TurnEventView>,
 }
 
 /// One event of a turn.
 #[derive(Clone, Debug, Serialize)]
-pub struct ItemView {
+pub struct TurnEventView {
     /// Line number of the entry that began the event.
     pub line: u64,
     /// Id of the first entry of the session file that is about this event.
@@ -85,13 +85,13 @@ pub struct ItemView {
     pub time: i64,
     /// Content of the event.
     #[serde(flatten)]
-    pub item: Item,
+    pub item: TurnEventContent,
 }
 
 /// Content of an event, by kind.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Item {
+pub enum TurnEventContent {
     /// A message.
     Said {
         /// Sender, as the model sees it.

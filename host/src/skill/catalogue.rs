@@ -21,7 +21,7 @@ const MIN_USEFUL_DESCRIPTION_CHARS: usize = 20;
 /// Maximum length, in characters, of a description if the budget does not suffice for a useful
 /// description of every skill. Some skills then get a description of up to this length, and the
 /// other skills none.
-const MAX_TIGHT_BUDGET_DESCRIPTION_CHARS: usize = 60;
+const MAX_SHORTENED_DESCRIPTION_CHARS: usize = 60;
 
 /// Returns the budget of the catalogue in characters: 1 % of a context window of this many tokens,
 /// at four characters per token.
@@ -101,7 +101,7 @@ impl SessionSkills {
             .map(|(_, described)| described.text.chars().count())
             .collect();
         let room = budget.saturating_sub(fixed);
-        let limits = match find_largest_common_limit(&lengths, room) {
+        let limits = match find_fitting_truncation_length(&lengths, room) {
             limit if limit < MIN_USEFUL_DESCRIPTION_CHARS => {
                 compute_description_limits(&listed, &lengths, room)
             }
@@ -146,7 +146,7 @@ fn compute_description_limits(listed: &[&Skill], lengths: &[usize], room: usize)
     let mut limits = vec![0; listed.len()];
     let mut room = room;
     for at in order {
-        let wanted = lengths[at].min(MAX_TIGHT_BUDGET_DESCRIPTION_CHARS);
+        let wanted = lengths[at].min(MAX_SHORTENED_DESCRIPTION_CHARS);
         if wanted <= room {
             limits[at] = wanted;
             room -= wanted;
@@ -157,7 +157,7 @@ fn compute_description_limits(listed: &[&Skill], lengths: &[usize], room: usize)
 
 /// Returns the largest limit such that texts of these lengths, each truncated to the limit, have at
 /// most `room` characters in total.
-fn find_largest_common_limit(lengths: &[usize], room: usize) -> usize {
+fn find_fitting_truncation_length(lengths: &[usize], room: usize) -> usize {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();
     let (mut room, mut left) = (room, sorted.len());

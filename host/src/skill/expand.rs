@@ -198,7 +198,7 @@ impl SessionSkills {
     /// </skill-0123456789abcdef>
     /// ```
     #[must_use]
-    pub fn wrap_in_tag(skill: &Skill, text: &str) -> String {
+    pub fn tag_text_with_origin(skill: &Skill, text: &str) -> String {
         let mut mark = short_hash(text);
         while text.contains(&mark) {
             mark = short_hash(&mark);
@@ -247,7 +247,7 @@ fn read_placeholder<'a>(
     {
         return Some((SkillTextPlaceholder::Folder, name.len()));
     }
-    if text.starts_with(PLUGIN_FOLDER_PLACEHOLDER) && skill.source.plugin().is_some() {
+    if text.starts_with(PLUGIN_FOLDER_PLACEHOLDER) && skill.source.plugin_name().is_some() {
         return Some((
             SkillTextPlaceholder::PluginFolder,
             PLUGIN_FOLDER_PLACEHOLDER.len(),

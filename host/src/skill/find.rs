@@ -3,7 +3,7 @@
 //! A directory with a `SKILL.md` is a bundle and owns everything in it: a nested `SKILL.md` is a
 //! template or an example. Directories on disk belong to the user, and symlinks to bundles are
 //! followed there; a project's directories are held in memory, without symlinks. `.gitignore` files
-//! have no effect. Start from [`discover`].
+//! have no effect. Start from [`discover_skills`].
 
 mod read;
 mod walk;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::model::{Diagnostic, ProgramAndVariableLookup, Severity, Source, UnusableSkill};
-use super::name::key;
+use super::name::normalize_skill_name;
 use super::origin::InstalledSkillRecord;
 use super::snapshot::SessionSkills;
 use crate::grant::Trust;
@@ -55,7 +55,7 @@ impl SkillSearchDirectory {
     #[must_use]
     pub fn new(source: Source, path: PathBuf) -> Self {
         Self {
-            trust: source.trust(Trust::Local),
+            trust: source.trust_level(Trust::Local),
             source,
             path,
             held: None,
@@ -133,7 +133,7 @@ struct FoundSkillFile<'a> {
 /// Finds and reads the skills of all roots. `reserved` lists the names of the program's commands,
 /// which no skill may have.
 #[must_use]
-pub fn discover(
+pub fn discover_skills(
     roots: &[SkillSearchDirectory],
     reserved: &[&str],
     available: &dyn ProgramAndVariableLookup,
@@ -145,22 +145,28 @@ pub fn discover(
     for root in order {
         SkillDirectoryWalk::new(root, &mut found, &mut unusable).walk_root();
     }
-    let reserved: BTreeSet<String> = reserved.iter().map(|name| key(name)).collect();
+    let reserved: BTreeSet<String> = reserved
+        .iter()
+        .map(|name| normalize_skill_name(name))
+        .collect();
     let (mut seen, mut seen_unusable) = (BTreeSet::new(), BTreeSet::new());
     let mut skills = Vec::with_capacity(found.len());
     for (found, read) in found.iter().zip(read::read_skill_files(&found)) {
-        let read = read.and_then(|skill| match reserved.contains(&key(&skill.id)) {
-            false => Ok(skill),
-            true => {
-                let text = format!("`{}` is a command of rind", skill.id);
-                Err(found.root.create_unusable_skill(
-                    &skill.id,
-                    &skill.file,
-                    text,
-                    found.rename_hint(),
-                ))
-            }
-        });
+        let read =
+            read.and_then(
+                |skill| match reserved.contains(&normalize_skill_name(&skill.id)) {
+                    false => Ok(skill),
+                    true => {
+                        let text = format!("`{}` is a command of rind", skill.id);
+                        Err(found.root.create_unusable_skill(
+                            &skill.id,
+                            &skill.file,
+                            text,
+                            found.rename_hint(),
+                        ))
+                    }
+                },
+            );
         match read {
             // A file that was found under two paths, through symlinks, is only one skill.
             Ok(mut skill) if seen.insert(&found.real_file) => {

@@ -29,18 +29,18 @@ pub use catalogue::{MAX_CATALOGUE_DESCRIPTION_CHARS, SkillCatalogue, compute_cat
 pub use check::{ToolsAndPluginsForSkill, check_skill, find_misspelt_tools};
 pub use expand::SkillArguments;
 pub use find::{
-    SKILL_FILE_NAME, SKILLS_FOLDER_NAME, SkillSearchDirectory, discover, project_skill_roots,
-    user_skill_roots,
+    SKILL_FILE_NAME, SKILLS_FOLDER_NAME, SkillSearchDirectory, discover_skills,
+    project_skill_roots, user_skill_roots,
 };
 #[doc(hidden)]
 pub use find::{SKILL_JSON_FILE_NAME, is_skipped_folder_name, read_skill_content};
 pub use left_out::{OmittedSkill, SkillOmissionReason};
 pub use model::{
-    Context, Diagnostic, Interaction, MachineWithEverything, ProgramAndVariableLookup, Severity,
-    ShadowedSkill, Skill, SkillInvocationRule, SkillRequirements, Source, SourcePackage,
-    UnusableSkill,
+    AllRequirementsMetLookup, Diagnostic, ProgramAndVariableLookup, Severity, ShadowedSkill, Skill,
+    SkillExecutionContext, SkillInvocationRule, SkillLifetime, SkillRequirements, Source,
+    SourcePackage, UnusableSkill,
 };
-pub use name::key;
+pub use name::normalize_skill_name;
 #[doc(hidden)]
 pub use origin::is_portable_skill_name;
 pub use origin::{InstalledSkillRecord, Origin, read_front_matter_name};
@@ -50,5 +50,6 @@ pub use snapshot::SessionSkills;
 #[doc(hidden)]
 pub use write::write_front_matter;
 pub use write::{
-    FormatLoss, SkillWriteError, find_skill_difference, to_agent_skills_format, to_v1_format,
+    SkillWriteError, UnconvertibleSkillKey, find_skill_difference, to_agent_skills_format,
+    to_v1_format,
 };

@@ -42,7 +42,7 @@ impl Source {
     /// Returns the trust in skills from this location. For a plugin, it is the trust in the plugin,
     /// which the caller passes.
     #[must_use]
-    pub fn trust(&self, of_plugin: Trust) -> Trust {
+    pub fn trust_level(&self, of_plugin: Trust) -> Trust {
         match self {
             Self::User | Self::ClaudeUser | Self::AgentsUser => Trust::User,
             Self::Project | Self::ClaudeProject | Self::AgentsProject => Trust::Project,
@@ -53,7 +53,7 @@ impl Source {
 
     /// Returns the name of the plugin that provides the skill; `None` for other locations.
     #[must_use]
-    pub fn plugin(&self) -> Option<&str> {
+    pub fn plugin_name(&self) -> Option<&str> {
         match self {
             Self::Plugin(name) => Some(name),
             _ => None,
@@ -92,7 +92,7 @@ pub enum SkillInvocationRule {
 /// Lifetime of a skill after it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Interaction {
+pub enum SkillLifetime {
     /// The skill ends with its result.
     #[default]
     Returning,
@@ -103,7 +103,7 @@ pub enum Interaction {
 /// Conversation in which the instructions of a skill are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Context {
+pub enum SkillExecutionContext {
     /// The conversation in which the skill was started.
     #[default]
     Inline,
@@ -160,9 +160,9 @@ pub trait ProgramAndVariableLookup: Sync {
 
 /// Environment that has every program and variable, for callers that only read a skill's text.
 #[derive(Clone, Copy, Debug)]
-pub struct MachineWithEverything;
+pub struct AllRequirementsMetLookup;
 
-impl ProgramAndVariableLookup for MachineWithEverything {
+impl ProgramAndVariableLookup for AllRequirementsMetLookup {
     fn has_program(&self, _: &str) -> bool {
         true
     }
@@ -287,10 +287,10 @@ pub struct Skill {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
     /// Lifetime of the skill after it was started.
-    pub interaction: Interaction,
+    pub interaction: SkillLifetime,
     /// Conversation in which the skill works.
-    pub context: Context,
-    /// Kind of the subagent, with [`Context::Fork`].
+    pub context: SkillExecutionContext,
+    /// Kind of the subagent, with [`SkillExecutionContext::Fork`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Model that the skill requests for its turn.
@@ -363,7 +363,7 @@ impl Skill {
     #[must_use]
     pub fn may_choose_model(&self) -> bool {
         matches!(self.trust, Trust::User | Trust::Managed)
-            && self.source.plugin().is_none()
+            && self.source.plugin_name().is_none()
             && self.installed.is_none()
     }
 }

@@ -16,7 +16,7 @@ use crate::text::is_deceptive_character;
 /// git:Commit    ->  git:commit
 /// ```
 #[must_use]
-pub fn key(name: &str) -> String {
+pub fn normalize_skill_name(name: &str) -> String {
     let nfkc = ComposingNormalizerBorrowed::new_nfkc();
     let seen: String = nfkc
         .normalize(name)
@@ -52,8 +52,16 @@ mod tests {
             ),
         ];
         for (name, expected) in table {
-            assert_eq!(key(name), key(expected), "{name:?}");
-            assert_eq!(key(&key(name)), key(name), "{name:?}");
+            assert_eq!(
+                normalize_skill_name(name),
+                normalize_skill_name(expected),
+                "{name:?}"
+            );
+            assert_eq!(
+                normalize_skill_name(&normalize_skill_name(name)),
+                normalize_skill_name(name),
+                "{name:?}"
+            );
         }
     }
 }

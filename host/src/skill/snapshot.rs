@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::about::SkillWithPathPatterns;
 use super::model::{ShadowedSkill, Skill, Source, UnusableSkill};
-use super::name::key;
+use super::name::normalize_skill_name;
 
 /// Skills of a session. Immutable: a session that should know other skills gets a new value.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,8 @@ pub struct SessionSkills {
     skills: Vec<Arc<Skill>>,
     shadowed: Vec<ShadowedSkill>,
     unusable: Vec<UnusableSkill>,
-    /// Index in `skills` by the identity or the label of the skill, each normalized with [`key`].
+    /// Index in `skills` by the identity or the label of the skill, each normalized with
+    /// [`normalize_skill_name`].
     names: BTreeMap<String, usize>,
     hash: String,
     /// Compiled patterns of the skills that have `paths`, created on first use.
@@ -38,14 +39,14 @@ impl SessionSkills {
         let mut kept: BTreeMap<String, (&Source, &Path)> = BTreeMap::new();
         for one in unusable.iter().filter(|one| !one.id.is_empty()) {
             let place = (&one.source, &*one.file);
-            let kept = kept.entry(key(&one.id)).or_insert(place);
+            let kept = kept.entry(normalize_skill_name(&one.id)).or_insert(place);
             *kept = place.min(*kept);
         }
         let mut used: BTreeMap<String, Arc<Skill>> = BTreeMap::new();
         let mut shadowed = Vec::new();
         for skill in all {
             let skill = Arc::new(skill);
-            let name = key(&skill.id);
+            let name = normalize_skill_name(&skill.id);
             match (used.get(&name), kept.get(&name)) {
                 (None, Some((source, file)))
                     if (*source, *file) < (&skill.source, &*skill.file) =>
@@ -70,7 +71,7 @@ impl SessionSkills {
         for (at, skill) in skills.iter().enumerate() {
             // A label that several skills have cannot be used to name one of them.
             names
-                .entry(key(&skill.label))
+                .entry(normalize_skill_name(&skill.label))
                 .and_modify(|place| *place = usize::MAX)
                 .or_insert(at);
         }
@@ -103,7 +104,8 @@ impl SessionSkills {
     /// identity or label. Ignores case, width and invisible characters.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<Skill>> {
-        self.skills.get(*self.names.get(&key(name))?)
+        self.skills
+            .get(*self.names.get(&normalize_skill_name(name))?)
     }
 
     /// Returns all usable skills, sorted by identity.

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::future::{BoxFuture, FutureExt};
 pub use question::{ProposedFileText, Question};
 
-use crate::point::handle::{PluginUserAnswer, PluginUserQuestion};
+use crate::point::handle::{PluginUserQuestion, UserAnswerToPlugin};
 use crate::text::escape_to_one_line;
 
 /// Answer to an approval question.
@@ -48,7 +48,7 @@ pub trait Approver: Send + Sync {
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
         _ = question;
         async { None }.boxed()
     }
@@ -77,7 +77,7 @@ impl Approver for AllowAllApprover {
 /// Permission to run certain calls of a tool without an approval question for the rest of a
 /// session. All texts are single lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SessionCallApproval {
+pub struct SessionWideToolApproval {
     /// Name of the tool.
     pub tool: String,
     /// Covered part of the calls, as text.
@@ -95,7 +95,7 @@ pub struct SessionApprovals {
     /// Hash of the session's id, which is part of every key: an entry that is copied to another
     /// session allows nothing there.
     session: [u8; 32],
-    always: Mutex<BTreeMap<[u8; 32], SessionCallApproval>>,
+    always: Mutex<BTreeMap<[u8; 32], SessionWideToolApproval>>,
     /// Lock held during a question, because plugins can make calls concurrently and one question is
     /// asked at a time.
     asking: tokio::sync::Mutex<()>,
@@ -115,11 +115,11 @@ impl SessionApprovals {
     /// are skipped.
     pub(crate) fn restore_recorded_answers(
         &self,
-        recorded: impl IntoIterator<Item = (String, SessionCallApproval)>,
+        recorded: impl IntoIterator<Item = (String, SessionWideToolApproval)>,
     ) {
         let kept = recorded.into_iter().filter_map(|(key, approved)| {
             let key = blake3::Hash::from_hex(&key).ok()?;
-            let approved = SessionCallApproval {
+            let approved = SessionWideToolApproval {
                 tool: escape_to_one_line(&approved.tool),
                 covers: escape_to_one_line(&approved.covers),
                 plugin: approved.plugin.as_deref().map(escape_to_one_line),
@@ -132,10 +132,10 @@ impl SessionApprovals {
 
     /// Returns the permissions that an "always" answer to a question grants, each with its key: a
     /// hash of the session, the tool and the covered part.
-    pub(crate) fn permissions_of_always_answer(
+    pub(crate) fn keyed_approvals_if_answered_always(
         &self,
         question: &Question,
-    ) -> Vec<(String, SessionCallApproval)> {
+    ) -> Vec<(String, SessionWideToolApproval)> {
         let parts = self
             .session_approval_keys(question)
             .zip(question.approvals_from_always_answer());
@@ -146,7 +146,7 @@ impl SessionApprovals {
 
     fn session_approval_keys(&self, question: &Question) -> impl Iterator<Item = [u8; 32]> {
         let session = &self.session;
-        let keys = question.approval_keys();
+        let keys = question.required_approval_hashes();
         keys.map(move |key| *blake3::keyed_hash(session, &key).as_bytes())
     }
 
@@ -196,8 +196,8 @@ impl SessionApprovals {
     /// Returns all permissions of this session to run calls without a question, sorted by tool and
     /// covered part.
     #[must_use]
-    pub fn list_session_approvals(&self) -> Vec<SessionCallApproval> {
-        let mut approved: Vec<SessionCallApproval> =
+    pub fn list_session_approvals(&self) -> Vec<SessionWideToolApproval> {
+        let mut approved: Vec<SessionWideToolApproval> =
             self.lock_approvals().values().cloned().collect();
         approved.sort();
         approved
@@ -205,14 +205,16 @@ impl SessionApprovals {
 
     /// Revokes a permission, so that covered calls need approval again. Returns whether it was in
     /// force.
-    pub fn revoke(&self, approved: &SessionCallApproval) -> bool {
+    pub fn revoke(&self, approved: &SessionWideToolApproval) -> bool {
         let mut always = self.lock_approvals();
         let n_before = always.len();
         always.retain(|_, held| held != approved);
         always.len() < n_before
     }
 
-    fn lock_approvals(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], SessionCallApproval>> {
+    fn lock_approvals(
+        &self,
+    ) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], SessionWideToolApproval>> {
         // Ignore that the lock may be poisoned: no code can panic while the lock is held, and the
         // map would stay consistent anyway.
         self.always.lock().unwrap_or_else(PoisonError::into_inner)
@@ -249,7 +251,7 @@ mod tests {
     fn spec(name: &str, description: &str) -> ToolSpec {
         ToolSpec {
             description: description.to_owned(),
-            ..ToolSpec::bare_spec(name, EffectClass::Write)
+            ..ToolSpec::from_name_and_effect(name, EffectClass::Write)
         }
     }
 
@@ -287,7 +289,7 @@ mod tests {
             ("other", "d", false),
         ] {
             let next = SessionApprovals::for_session(session);
-            next.restore_recorded_answers(own.permissions_of_always_answer(&question("d")));
+            next.restore_recorded_answers(own.keyed_approvals_if_answered_always(&question("d")));
             assert_eq!(next.list_session_approvals(), own.list_session_approvals());
             let covers = next.is_call_approved(&question(description));
             assert_eq!(covers, is_covered, "{session} {description}");

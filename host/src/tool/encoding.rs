@@ -246,7 +246,7 @@ impl TextEncoding {
 
     /// Returns the reason, other than a missing character, why a text cannot be stored in a file of
     /// this encoding.
-    pub(super) fn text_refusal_reason(self, new: &str) -> Option<String> {
+    pub(super) fn find_unstorable_text_reason(self, new: &str) -> Option<String> {
         if self == Self::Damaged
             && new
                 .chars()
@@ -320,12 +320,12 @@ mod tests {
         assert!(why.contains("U+4E2D"), "{why}");
         assert!(
             TextEncoding::Latin1
-                .text_refusal_reason("\u{fffd}")
+                .find_unstorable_text_reason("\u{fffd}")
                 .is_some()
         );
         assert!(
             TextEncoding::Utf8 { has_bom: false }
-                .text_refusal_reason("\u{fffd}")
+                .find_unstorable_text_reason("\u{fffd}")
                 .is_none()
         );
     }

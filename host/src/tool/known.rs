@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Maximum number of known files of an agent. Beyond it, all are forgotten, and files must be read
 /// again.
@@ -170,7 +170,7 @@ impl FilesSeenByModel {
     }
 
     fn record_pending_call(&self, call: &Arc<str>, path: String, pending: PendingFileToolCall) {
-        let mut inner = lock(&self.0);
+        let mut inner = lock_ignoring_poison(&self.0);
         if inner.pending.len() >= MAX_KNOWN_FILES_PER_AGENT {
             inner.pending.clear();
         }
@@ -181,7 +181,7 @@ impl FilesSeenByModel {
     /// when the call has ended. Ignores a call that was not recorded. `result` is the text that the
     /// model gets. `is_changed` means that hooks changed the call's arguments.
     pub fn record_call_end(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
-        let mut inner = lock(&self.0);
+        let mut inner = lock_ignoring_poison(&self.0);
         let Some((call, (path, pending))) = inner.pending.remove_entry(call) else {
             return;
         };
@@ -192,7 +192,7 @@ impl FilesSeenByModel {
         let known = match pending {
             PendingFileToolCall::Read { reading, text } => {
                 let is_shown = text.is_contained_in(result);
-                add_read_lines(known, reading, is_shown, call, step)
+                update_seen_file_lines(known, reading, is_shown, call, step)
             }
             PendingFileToolCall::Wrote { version, n_lines } => {
                 let whole = ShownLineRange {
@@ -234,8 +234,8 @@ impl FilesSeenByModel {
     /// Forgets lines that are no longer in the conversation, because compaction, archiving or
     /// `/undo` removed the result of the call. `is_there` returns whether the conversation contains
     /// the result of the call with this id.
-    pub fn forget_removed_lines(&self, is_there: impl Fn(&str) -> bool) {
-        for known in lock(&self.0).files.values_mut() {
+    pub fn forget_lines_outside_conversation(&self, is_there: impl Fn(&str) -> bool) {
+        for known in lock_ignoring_poison(&self.0).files.values_mut() {
             if known.edits.iter().any(|call| !is_there(call)) {
                 known.shown.clear();
             }
@@ -251,7 +251,7 @@ impl FilesSeenByModel {
         now: FileContentVersion,
         step: TurnAndStep,
     ) -> Result<(), FileWriteRefusal> {
-        let inner = lock(&self.0);
+        let inner = lock_ignoring_poison(&self.0);
         let known = inner.files.get(path).ok_or(FileWriteRefusal::Unread)?;
         if known.version != now {
             return Err(FileWriteRefusal::Changed);
@@ -272,7 +272,7 @@ impl FilesSeenByModel {
         path: &str,
         now: FileContentVersion,
     ) -> Result<(), FileWriteRefusal> {
-        let inner = lock(&self.0);
+        let inner = lock_ignoring_poison(&self.0);
         match inner.files.get(path) {
             Some(known) if known.version != now => Err(FileWriteRefusal::Changed),
             _ => Ok(()),
@@ -280,7 +280,7 @@ impl FilesSeenByModel {
     }
 }
 
-fn add_read_lines(
+fn update_seen_file_lines(
     before: Option<FileSeenByModel>,
     reading: FileLinesReadByCall,
     is_shown: bool,
@@ -390,7 +390,7 @@ mod tests {
         let known = FilesSeenByModel::default();
         let check = |content| known.check_overwrite("f", version(content), (9, 9));
         read(&known, "a", (1, 5), Some(5), (1, 1));
-        known.forget_removed_lines(|call| call != "a");
+        known.forget_lines_outside_conversation(|call| call != "a");
         assert_eq!(check("v1"), Err(FileWriteRefusal::Partly));
 
         let reading = FileLinesReadByCall {
@@ -408,7 +408,7 @@ mod tests {
         known.record_partial_edit(&"d".into(), "f".to_owned(), version("v3"));
         known.record_call_end("d", (1, 4), "", false);
         assert_eq!(check("v3"), Ok(()));
-        known.forget_removed_lines(|call| call != "d");
+        known.forget_lines_outside_conversation(|call| call != "d");
         assert_eq!(check("v3"), Err(FileWriteRefusal::Partly));
 
         known.record_file_written(&"e".into(), "f".to_owned(), version("v4"), 1);

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::process::CapturedOutput;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::secret::SecretScanner;
 use crate::text::escape_and_truncate_line;
 
@@ -48,7 +48,11 @@ pub struct RunningOutput {
 /// Name of an agent and id of its call.
 type AgentAndToolCallId = (String, String);
 
-impl_partial_debug!(RunningToolCallOutputs, self, n_calls = lock(&self.0).len());
+impl_partial_debug!(
+    RunningToolCallOutputs,
+    self,
+    n_calls = lock_ignoring_poison(&self.0).len()
+);
 
 impl RunningToolCallOutputs {
     /// Registers the output of a running call. Others can read it until the last clone of the
@@ -56,7 +60,7 @@ impl RunningToolCallOutputs {
     #[must_use]
     pub fn open_call_output(&self, agent: &str, call: &str) -> Arc<RunningToolCallOutput> {
         let output = Arc::new(RunningToolCallOutput::default());
-        let mut outputs = lock(&self.0);
+        let mut outputs = lock_ignoring_poison(&self.0);
         outputs.retain(|_, output| output.strong_count() > 0);
         let key = (agent.to_owned(), call.to_owned());
         outputs.insert(key, Arc::downgrade(&output));
@@ -68,7 +72,9 @@ impl RunningToolCallOutputs {
     #[must_use]
     pub fn last_lines(&self, agent: &str, call: &str, n_lines: usize) -> Vec<String> {
         let key = (agent.to_owned(), call.to_owned());
-        let output = lock(&self.0).get(&key).and_then(Weak::upgrade);
+        let output = lock_ignoring_poison(&self.0)
+            .get(&key)
+            .and_then(Weak::upgrade);
         output.map_or_else(Vec::new, |output| output.last_lines(n_lines))
     }
 
@@ -77,7 +83,7 @@ impl RunningToolCallOutputs {
     #[must_use]
     pub fn running_outputs(&self, n_lines: usize) -> Vec<RunningOutput> {
         let running: BTreeMap<AgentAndToolCallId, Arc<RunningToolCallOutput>> = {
-            let outputs = lock(&self.0);
+            let outputs = lock_ignoring_poison(&self.0);
             let running = outputs.iter();
             running
                 .filter_map(|(key, output)| Some((key.clone(), output.upgrade()?)))
@@ -98,7 +104,7 @@ pub struct RunningToolCallOutput(Mutex<ToolCallOutputTail>);
 impl_partial_debug!(
     RunningToolCallOutput,
     self,
-    n_bytes = lock(&self.0).bytes.len()
+    n_bytes = lock_ignoring_poison(&self.0).bytes.len()
 );
 
 #[derive(Default)]
@@ -115,14 +121,14 @@ impl RunningToolCallOutput {
     /// Sets the names and values of secrets to mask, in addition to the secrets that the scanner
     /// finds by their form. Replaces the secrets that were set before.
     pub fn set_secrets_to_mask(&self, secrets: Vec<(String, String)>) {
-        let mut end = lock(&self.0);
+        let mut end = lock_ignoring_poison(&self.0);
         end.secrets = secrets;
         end.shown = None;
     }
 
     /// Adds a piece of output.
     pub fn push(&self, bytes: &[u8]) {
-        let mut end = lock(&self.0);
+        let mut end = lock_ignoring_poison(&self.0);
         end.shown = None;
         end.bytes.extend(bytes);
         let excess = end.bytes.len().saturating_sub(MAX_KEPT_OUTPUT_BYTES);
@@ -141,7 +147,7 @@ impl RunningToolCallOutput {
     /// Returns the last lines, at most `n_lines`, with secrets masked and without control
     /// characters.
     pub(in crate::tool) fn last_lines(&self, n_lines: usize) -> Vec<String> {
-        let mut end = lock(&self.0);
+        let mut end = lock_ignoring_poison(&self.0);
         let shown = match end.shown.take() {
             Some(shown) => shown,
             None => end.visible_lines(),
@@ -160,11 +166,11 @@ impl ToolCallOutputTail {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let mut shown = CapturedOutput::with_terminal_emulation(2 * MAX_KEPT_OUTPUT_BYTES);
         shown.push(&bytes);
-        shown.flush_screen_at_output_end();
+        shown.flush_terminal_screen();
         let mut text = shown.text();
         for (name, value) in &self.secrets {
             text = text.replace(value.as_str(), &format!("[secret masked: {name}]"));
-            text.truncate(len_without_secret_start(&text, value));
+            text.truncate(length_before_partial_secret(&text, value));
         }
         if let Some(masked) = SecretScanner::shared().mask_secrets(&text) {
             text = masked.text;
@@ -177,7 +183,7 @@ impl ToolCallOutputTail {
 
 /// Returns the length of a text, in bytes, without the beginning of `secret` at its end, because
 /// the rest of the secret may follow.
-pub(in crate::tool) fn len_without_secret_start(text: &str, secret: &str) -> usize {
+pub(in crate::tool) fn length_before_partial_secret(text: &str, secret: &str) -> usize {
     let longest = secret
         .char_indices()
         .map(|(at, _)| at)

@@ -72,7 +72,7 @@ impl ToolOutput {
     /// Creates an output from bytes. The media type is detected for images; otherwise it is
     /// `media_type`.
     #[must_use]
-    pub fn blob(bytes: Vec<u8>, media_type: &str) -> Self {
+    pub fn from_bytes(bytes: Vec<u8>, media_type: &str) -> Self {
         Self {
             content: vec![Part::Blob(Blob::from_bytes(&bytes, media_type))].into(),
             bytes: vec![bytes],
@@ -82,7 +82,7 @@ impl ToolOutput {
 
     /// Creates the result of a failed call. Its content is shown to the model.
     #[must_use]
-    pub fn error(content: impl Into<Parts>) -> Self {
+    pub fn from_error_content(content: impl Into<Parts>) -> Self {
         Self {
             is_error: true,
             ..Self::ok(content)
@@ -91,10 +91,10 @@ impl ToolOutput {
 
     /// Creates a fault of the tool itself.
     #[must_use]
-    pub fn fault(content: impl Into<Parts>) -> Self {
+    pub fn from_fault_content(content: impl Into<Parts>) -> Self {
         Self {
             is_fault: true,
-            ..Self::error(content)
+            ..Self::from_error_content(content)
         }
     }
 }
@@ -172,17 +172,17 @@ pub enum InterruptedCallRepetitionRule {
     /// Always: a second run with the same arguments has no further effect.
     Idempotent,
     /// After a check: the call runs again only if the tool with this name, called with the same
-    /// arguments, answers [`EFFECT_ABSENT_ANSWER`].
+    /// arguments, answers [`INTERRUPTED_CALL_NOT_DONE_ANSWER`].
     Checked(String),
 }
 
 /// Answer with which the tool in [`InterruptedCallRepetitionRule::Checked`] reports that the effect
 /// of the interrupted call has happened, so that the call is not run again.
-pub const EFFECT_DONE_ANSWER: &str = "done";
+pub const INTERRUPTED_CALL_DONE_ANSWER: &str = "done";
 
 /// Answer of the tool in [`InterruptedCallRepetitionRule::Checked`]: the effect of the call has not
 /// happened, so the call is run again.
-pub const EFFECT_ABSENT_ANSWER: &str = "absent";
+pub const INTERRUPTED_CALL_NOT_DONE_ANSWER: &str = "absent";
 
 /// Change that a call would make to a file, as text: the content before it and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,9 +197,10 @@ pub struct ProposedFileChange {
 
 /// A tool that the model may call.
 ///
-/// For each call, the host asks for [`Tool::subject`] before the policy decides. If the user must
-/// approve the call, [`Tool::refusal`], [`Tool::target`] and [`Tool::change`] come next. The
-/// subject is read again right before [`Tool::run`], the only method that may have effects.
+/// For each call, the host asks for [`Tool::resolve_call_subject`] before the policy decides. If
+/// the user must approve the call, [`Tool::predict_refusal_reason`], [`Tool::describe_call_target`]
+/// and [`Tool::preview_file_change`] come next. The subject is read again right before
+/// [`Tool::run`], the only method that may have effects.
 pub trait Tool: Send + Sync {
     /// Returns name, description, schema and effect class. The value must not change while the tool
     /// is registered.
@@ -207,46 +208,53 @@ pub trait Tool: Send + Sync {
 
     /// Returns the permissions of the plugin that provides the tool, in plain words, for approval
     /// questions.
-    fn may(&self) -> Arc<[String]> {
+    fn plugin_permission_texts(&self) -> Arc<[String]> {
         Arc::default()
     }
 
     /// Returns the method by which the host finds the files that a call changes. Not called for a
     /// tool that only reads.
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         FileChangeTrackingMethod::Snapshot
     }
 
     /// Returns whether a call that did not finish may run again when its turn is resumed. Not
     /// called for a tool that only reads.
-    fn repetition(&self) -> InterruptedCallRepetitionRule {
+    fn interrupted_call_repetition_rule(&self) -> InterruptedCallRepetitionRule {
         InterruptedCallRepetitionRule::Never
     }
 
     /// Returns the subject of a call with these arguments, such as a command or file. The
     /// operator's rules match it, and it limits the calls to which an "always" answer of the user
     /// applies.
-    fn subject<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Subject> {
+    fn resolve_call_subject<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Subject> {
         Box::pin(std::future::ready(Subject::Any))
     }
 
     /// Describes the current state of the target of a call, for approval questions, such as the
     /// lines to be replaced. `None` if there is none. The state may change before the user answers,
     /// so no check may rely on it.
-    fn target<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<String>> {
+    fn describe_call_target<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
     /// Returns the change that a call would make to a file that exists, for approval questions.
     /// `None` if it makes none, or one that cannot be shown as text. The file may change before the
     /// user answers, so no check may rely on it.
-    fn change<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<ProposedFileChange>> {
+    fn preview_file_change<'a>(
+        &'a self,
+        _: &'a Value,
+    ) -> BoxFuture<'a, Option<ProposedFileChange>> {
         Box::pin(std::future::ready(None))
     }
 
     /// Predicts the reason why a call with these arguments would be refused, so that the user is
     /// not asked in vain. `run` checks again. `None` if no reason is known.
-    fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {
+    fn predict_refusal_reason<'a>(
+        &'a self,
+        _: &'a Value,
+        _: &'a ToolCtx,
+    ) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 

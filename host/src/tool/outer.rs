@@ -63,13 +63,13 @@ impl SecretMaskingExternalTool {
         }
         let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
         let plugin = self.tool.spec().plugin.as_deref().unwrap_or_default();
-        self.handle.access(AccessRecord {
+        self.handle.record_access(AccessRecord {
             plugin: plugin.into(),
             reached: Reached::Secret,
             target: "tool result".to_owned(),
             outcome: AccessOutcome::Masked,
             reason: Some(rules.join(", ")),
-            origin: ctx.caller.origin(),
+            origin: ctx.caller.action_origin(),
         });
     }
 }
@@ -79,36 +79,39 @@ impl Tool for SecretMaskingExternalTool {
         self.tool.spec()
     }
 
-    fn may(&self) -> Arc<[String]> {
-        self.tool.may()
+    fn plugin_permission_texts(&self) -> Arc<[String]> {
+        self.tool.plugin_permission_texts()
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
-        self.tool.file_tracking()
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
+        self.tool.file_change_tracking_method()
     }
 
-    fn repetition(&self) -> InterruptedCallRepetitionRule {
-        self.tool.repetition()
+    fn interrupted_call_repetition_rule(&self) -> InterruptedCallRepetitionRule {
+        self.tool.interrupted_call_repetition_rule()
     }
 
-    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
-        self.tool.subject(arguments)
+    fn resolve_call_subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
+        self.tool.resolve_call_subject(arguments)
     }
 
-    fn target<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
-        self.tool.target(arguments)
+    fn describe_call_target<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        self.tool.describe_call_target(arguments)
     }
 
-    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<ProposedFileChange>> {
-        self.tool.change(arguments)
+    fn preview_file_change<'a>(
+        &'a self,
+        arguments: &'a Value,
+    ) -> BoxFuture<'a, Option<ProposedFileChange>> {
+        self.tool.preview_file_change(arguments)
     }
 
-    fn refusal<'a>(
+    fn predict_refusal_reason<'a>(
         &'a self,
         arguments: &'a Value,
         ctx: &'a ToolCtx,
     ) -> BoxFuture<'a, Option<String>> {
-        self.tool.refusal(arguments, ctx)
+        self.tool.predict_refusal_reason(arguments, ctx)
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -17,12 +17,12 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::builtin::{CommandConfinementAndEnvironment, ProcessConfinementAndKeeper};
+use super::builtin::{CommandConfinementAndEnvironment, ProcessConfinementSettings};
 use super::process::{
     InputNamedPipe, OutputBytesCallback, OutputPipeMode, ProcessEndReason, ProcessOutputStream,
     ProcessSpec,
 };
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::secret::SecretScanner;
 use crate::text::escape_and_truncate_line;
 
@@ -34,7 +34,7 @@ pub const MAX_PEER_LINE_BYTES: usize = 16 << 20;
 const MAX_UNSOLICITED_PEER_BYTES: usize = 4 * MAX_PEER_LINE_BYTES;
 
 /// Maximum number of lines of a peer that the host has not read yet.
-const MAX_UNREAD_PEER_LINES: usize = 1024;
+const MAX_BUFFERED_PEER_PROCESS_LINES: usize = 1024;
 
 /// Number of bytes of standard error that are kept for the message about the end of a peer.
 const KEPT_PEER_STDERR_BYTES: usize = 4096;
@@ -50,13 +50,13 @@ const MAX_LOGGED_STDERR_LINES: usize = 200;
 const MAX_LOGGED_STDERR_LINE_BYTES: usize = 500;
 
 /// Deadline of a peer's process. It is longer than any session, so that it is never reached.
-const UNLIMITED_PROCESS_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
+const NEVER_REACHED_PROCESS_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Time to wait for the report about the end of a process after its output has ended.
 const EXIT_REPORT_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Prefix of the temporary directories for the standard input of peers.
-const PEER_STDIN_FOLDER_PREFIX: &str = "rind-peer-";
+const PEER_PROCESS_PIPE_FOLDER_PREFIX: &str = "rind-peer-";
 
 /// A program that keeps running, and its permissions.
 #[derive(Clone)]
@@ -108,12 +108,12 @@ pub struct PeerProcess {
     /// Reason for the end of the peer.
     pub end: PeerProcessEndWatch,
     /// Stops the peer when it is dropped.
-    pub stop: PeerProcessStopGuard,
+    pub stop: PeerProcessStopper,
 }
 
 /// Guard that stops a peer and all its descendants when it is dropped.
 #[derive(Debug)]
-pub struct PeerProcessStopGuard {
+pub struct PeerProcessStopper {
     _guard: DropGuard,
 }
 
@@ -127,7 +127,7 @@ pub struct PeerProcessStdin {
 impl_partial_debug!(
     PeerProcessStdin,
     self,
-    is_stopped = lock(&self.output).stopped.is_some()
+    is_stopped = lock_ignoring_poison(&self.output).stopped.is_some()
 );
 
 impl PeerProcessStdin {
@@ -137,11 +137,11 @@ impl PeerProcessStdin {
     /// The peer has ended, or too many lines already wait for the peer to read them.
     pub async fn write_line(&self, mut line: Vec<u8>) -> std::io::Result<()> {
         line.push(b'\n');
-        let _waiting = UnreadPeerStdinLine::count_unread_line(&self.output, line.len())?;
+        let _waiting = UnreadPeerStdinLine::reserve_unread_bytes(&self.output, line.len())?;
         self.pipe.lock().await.write_all(&line).await?;
         // Reset the count of the peer's output only after the line is written: the peer cannot
         // answer a line that it has not received.
-        lock(&self.output).n_unasked = 0;
+        lock_ignoring_poison(&self.output).n_unasked = 0;
         Ok(())
     }
 }
@@ -156,11 +156,11 @@ struct UnreadPeerStdinLine<'a> {
 impl<'a> UnreadPeerStdinLine<'a> {
     /// Counts the bytes of a line as unread; fails if too many bytes are unread. Without this
     /// limit, a peer that sends requests and never reads the answers would fill the memory.
-    fn count_unread_line(
+    fn reserve_unread_bytes(
         output: &'a Mutex<PeerProcessOutputState>,
         n_bytes: usize,
     ) -> std::io::Result<Self> {
-        let mut counted = lock(output);
+        let mut counted = lock_ignoring_poison(output);
         let n_waiting = counted.n_waiting.saturating_add(n_bytes);
         if counted.n_waiting > 0 && n_waiting > MAX_UNSOLICITED_PEER_BYTES {
             return Err(std::io::Error::other(
@@ -174,7 +174,7 @@ impl<'a> UnreadPeerStdinLine<'a> {
 
 impl Drop for UnreadPeerStdinLine<'_> {
     fn drop(&mut self) {
-        let mut counted = lock(self.output);
+        let mut counted = lock_ignoring_poison(self.output);
         counted.n_waiting = counted.n_waiting.saturating_sub(self.n_bytes);
     }
 }
@@ -189,8 +189,8 @@ pub struct PeerProcessEndWatch {
 
 impl PeerProcessEndWatch {
     /// Stops the peer for the reason `why`. If it is stopped already, the earlier reason is kept.
-    pub fn stop_peer(&self, why: &str) {
-        lock(&self.output)
+    pub fn stop_process_with_reason(&self, why: &str) {
+        lock_ignoring_poison(&self.output)
             .stopped
             .get_or_insert_with(|| why.to_owned());
         self.cancel.cancel();
@@ -205,7 +205,7 @@ impl PeerProcessEndWatch {
             Ok(Ok(how)) => how.clone(),
             _ => None,
         };
-        let output = lock(&self.output);
+        let output = lock_ignoring_poison(&self.output);
         let what = match (&output.stopped, how) {
             (Some(why), _) => why.clone(),
             (None, Some(how)) => how,
@@ -266,7 +266,7 @@ impl PeerProcessOutputState {
             ));
         }
         match stream {
-            ProcessOutputStream::Stdout => self.process_stdout(bytes),
+            ProcessOutputStream::Stdout => self.queue_stdout_lines(bytes),
             ProcessOutputStream::Stderr => {
                 self.process_stderr(bytes);
                 Ok(())
@@ -274,7 +274,7 @@ impl PeerProcessOutputState {
         }
     }
 
-    fn process_stdout(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn queue_stdout_lines(&mut self, bytes: &[u8]) -> Result<(), String> {
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(piece) = pieces.next() {
             if self.partial.len().saturating_add(piece.len()) > MAX_PEER_LINE_BYTES {
@@ -293,7 +293,7 @@ impl PeerProcessOutputState {
             };
             if let Err(mpsc::error::TrySendError::Full(_)) = lines.try_send(line) {
                 return Err(format!(
-                    "was stopped: more than {MAX_UNREAD_PEER_LINES} of its messages wait to be read"
+                    "was stopped: more than {MAX_BUFFERED_PEER_PROCESS_LINES} of its messages wait to be read"
                 ));
             }
         }
@@ -350,10 +350,10 @@ impl PeerProcessSpec {
     /// with "it".
     pub async fn start(&self) -> Result<PeerProcess, String> {
         let unmade = |error| format!("has no pipe for its standard input: {error}");
-        let (pipe, sender) = InputNamedPipe::create(PEER_STDIN_FOLDER_PREFIX)
+        let (pipe, sender) = InputNamedPipe::create(PEER_PROCESS_PIPE_FOLDER_PREFIX)
             .await
             .map_err(unmade)?;
-        let (lines, output) = mpsc::channel(MAX_UNREAD_PEER_LINES);
+        let (lines, output) = mpsc::channel(MAX_BUFFERED_PEER_PROCESS_LINES);
         let shared = Arc::new(Mutex::new(PeerProcessOutputState::new(&self.name, lines)));
         let cancel = CancellationToken::new();
         let (told, ended) = watch::channel(None);
@@ -363,7 +363,7 @@ impl PeerProcessSpec {
             ended,
         };
         let process = self
-            .build_process(pipe.path().to_owned(), build_output_callback(&end))
+            .build_process_spec(pipe.path().to_owned(), build_output_callback(&end))
             .await?;
         let (until, of_task) = (cancel.clone(), shared.clone());
         let section = self.memory.as_ref().map(|own| own.section.clone());
@@ -375,7 +375,7 @@ impl PeerProcessSpec {
             };
             // Ignore the error: the receiver may be gone.
             drop(told.send(Some(how)));
-            lock(&of_task).lines = None;
+            lock_ignoring_poison(&of_task).lines = None;
             drop(pipe);
         });
         Ok(PeerProcess {
@@ -385,19 +385,19 @@ impl PeerProcessSpec {
             },
             output,
             end,
-            stop: PeerProcessStopGuard {
+            stop: PeerProcessStopper {
                 _guard: cancel.drop_guard(),
             },
         })
     }
 
-    async fn build_process(
+    async fn build_process_spec(
         &self,
         stdin: PathBuf,
         on_bytes: OutputBytesCallback,
     ) -> Result<ProcessSpec, String> {
-        let around = self.commands.process_containment().await;
-        let ProcessConfinementAndKeeper {
+        let around = self.commands.resolve_process_confinement().await;
+        let ProcessConfinementSettings {
             mut confine,
             keeper,
         } = around.map_err(|why| {
@@ -418,7 +418,7 @@ impl PeerProcessSpec {
             cwd: self.cwd.clone(),
             env: self.env.clone(),
             stdin: Some(stdin),
-            deadline: UNLIMITED_PROCESS_DEADLINE,
+            deadline: NEVER_REACHED_PROCESS_DEADLINE,
             streams: OutputPipeMode::Separate,
             // Do not capture the output: `on_bytes` receives it as it arrives.
             capture_bytes: 0,
@@ -433,7 +433,7 @@ impl PeerProcessSpec {
 fn build_output_callback(end: &PeerProcessEndWatch) -> OutputBytesCallback {
     let end = end.clone();
     Arc::new(move |stream, bytes| {
-        let mut output = lock(&end.output);
+        let mut output = lock_ignoring_poison(&end.output);
         if output.stopped.is_some() {
             return;
         }
@@ -465,7 +465,7 @@ mod tests {
     use super::*;
 
     fn output() -> (PeerProcessOutputState, Receiver<Vec<u8>>) {
-        let (lines, read) = mpsc::channel(MAX_UNREAD_PEER_LINES);
+        let (lines, read) = mpsc::channel(MAX_BUFFERED_PEER_PROCESS_LINES);
         (PeerProcessOutputState::new("p", lines), read)
     }
 
@@ -498,7 +498,7 @@ mod tests {
         assert!(why.contains("more than 64 MiB for one message"), "{why}");
         assert!(peer.errors.len() <= KEPT_PEER_STDERR_BYTES);
         let (mut peer, _read) = output();
-        let lines = b"{}\n".repeat(MAX_UNREAD_PEER_LINES + 1);
+        let lines = b"{}\n".repeat(MAX_BUFFERED_PEER_PROCESS_LINES + 1);
         let why = peer
             .process_output(ProcessOutputStream::Stdout, &lines)
             .unwrap_err();

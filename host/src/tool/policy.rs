@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use mode::{ApprovalMode, CARRY_OUT_PLAN_PROMPT, SharedApprovalMode};
 #[doc(hidden)]
-pub use overview::ToolOverview;
+pub use overview::ToolRuleSummary;
 pub use rule::PolicyRule;
 
 use super::command::{Command, CommandPattern, CommandPatternMatch, MAX_BYTES};
@@ -26,7 +26,7 @@ use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
 use crate::text::escape_and_truncate_line;
-use rule::RuleMatchedCallAspect;
+use rule::RuleMatchTarget;
 
 /// Maximum length of a command part that is quoted in a reason, in bytes.
 const MAX_QUOTED_COMMAND_PART_BYTES: usize = 120;
@@ -34,7 +34,7 @@ const MAX_QUOTED_COMMAND_PART_BYTES: usize = 120;
 /// Decision of a rule or a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rule {
+pub enum RuleDecision {
     /// The call runs.
     Allow,
     /// The user is asked before the call runs.
@@ -46,30 +46,30 @@ pub enum Rule {
 /// Default decisions on calls that no rule matches, by effect class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ClassDefaults {
+pub struct EffectClassDefaultDecisions {
     /// Default for tools that only read. Default: allow.
-    pub read: Rule,
+    pub read: RuleDecision,
     /// Default for tools that change files. Default: ask.
-    pub write: Rule,
+    pub write: RuleDecision,
     /// Default for tools that run programs. Default: ask.
-    pub execute: Rule,
+    pub execute: RuleDecision,
     /// Default for tools that talk to the network or to other services. Default: ask.
-    pub external: Rule,
+    pub external: RuleDecision,
 }
 
-impl Default for ClassDefaults {
+impl Default for EffectClassDefaultDecisions {
     fn default() -> Self {
         Self {
-            read: Rule::Allow,
-            write: Rule::Ask,
-            execute: Rule::Ask,
-            external: Rule::Ask,
+            read: RuleDecision::Allow,
+            write: RuleDecision::Ask,
+            execute: RuleDecision::Ask,
+            external: RuleDecision::Ask,
         }
     }
 }
 
-impl ClassDefaults {
-    fn default_rule_for_class(&self, class: EffectClass) -> Rule {
+impl EffectClassDefaultDecisions {
+    fn decision_for_effect_class(&self, class: EffectClass) -> RuleDecision {
         match class {
             EffectClass::Read => self.read,
             EffectClass::Write => self.write,
@@ -82,7 +82,7 @@ impl ClassDefaults {
 /// Mode of the run, which modifies the decision of the rules. The default is the strictest: no
 /// `--yes`, and no user to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ToolPolicyRunMode {
+pub struct ToolPolicyOptions {
     /// `--yes`: calls that would be asked about are allowed. Never allows denied calls.
     pub yes: bool,
     /// `--dry-run`: calls of tools that do not only read are described and not run.
@@ -141,14 +141,14 @@ pub trait Policy: Send + Sync {
 
     /// Whether a skill that the operator trusts may approve this call in place of the user: only if
     /// a default, and no rule, requires the approval. Default: no.
-    fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
+    fn can_skill_approve_call(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
     }
 
     /// Whether the policy refuses a call only because it needs an approval that nobody can give in
     /// this run. A subagent then reports that it is blocked. Default: no.
-    fn lacks_approval(&self, call: &PolicyCall<'_>) -> bool {
+    fn is_needed_approval_unavailable(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
     }
@@ -160,7 +160,7 @@ pub trait Policy: Send + Sync {
     }
 
     /// Whether an "always" answer may cover a call that needs approval. Default: yes.
-    fn may_always_answer_cover(&self, call: &PolicyCall<'_>) -> bool {
+    fn allows_session_approval(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         true
     }
@@ -176,10 +176,10 @@ pub struct ToolPolicy {
     pub rules: Vec<PolicyRule>,
     /// Defaults for calls that no rule matches.
     #[serde(default)]
-    pub defaults: ClassDefaults,
+    pub defaults: EffectClassDefaultDecisions,
     /// Modes of this run, from flags and never from a file.
     #[serde(skip)]
-    pub mode: ToolPolicyRunMode,
+    pub mode: ToolPolicyOptions,
     /// Mode of approval, which may change while the program runs. `yes` in [`Self::mode`] overrides
     /// this mode.
     #[serde(skip)]
@@ -209,12 +209,12 @@ enum RuleStrictness {
     Deny,
 }
 
-impl From<Rule> for RuleStrictness {
-    fn from(rule: Rule) -> Self {
+impl From<RuleDecision> for RuleStrictness {
+    fn from(rule: RuleDecision) -> Self {
         match rule {
-            Rule::Allow => Self::Allow,
-            Rule::Ask => Self::Ask,
-            Rule::Deny => Self::Deny,
+            RuleDecision::Allow => Self::Allow,
+            RuleDecision::Ask => Self::Ask,
+            RuleDecision::Deny => Self::Deny,
         }
     }
 }
@@ -303,7 +303,7 @@ impl Policy for ToolPolicy {
         Decision { verdict, rule }
     }
 
-    fn lacks_approval(&self, call: &PolicyCall<'_>) -> bool {
+    fn is_needed_approval_unavailable(&self, call: &PolicyCall<'_>) -> bool {
         let asks = match self.find_call_ruling(call.spec, call.subject).strictness {
             RuleStrictness::Allow => call.is_asked,
             RuleStrictness::Ask | RuleStrictness::AskPerson => true,
@@ -320,14 +320,14 @@ impl Policy for ToolPolicy {
 
     /// Whether the approval is required only by a default, and neither plan mode nor a dry run
     /// applies to the call.
-    fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
+    fn can_skill_approve_call(&self, call: &PolicyCall<'_>) -> bool {
         let is_planned = is_refused_by_plan_mode(self.approval_mode(), call.spec);
         self.needs_approval_only_by_default(call) && !is_planned && !self.mode.dry_run
     }
 
     /// Whether an "always" answer may cover a call. Returns false for a command that a denying rule
     /// may match: the answer could also cover a denied command.
-    fn may_always_answer_cover(&self, call: &PolicyCall<'_>) -> bool {
+    fn allows_session_approval(&self, call: &PolicyCall<'_>) -> bool {
         let is_command = matches!(call.subject, Subject::Command(_));
         let ruling = is_command.then(|| self.find_call_ruling(call.spec, call.subject));
         ruling.is_none_or(|ruling| ruling.strictness != RuleStrictness::AskPerson)
@@ -355,16 +355,18 @@ impl ToolPolicy {
     pub fn to_external_agent_policy(&self) -> Self {
         let rules = self.rules.iter().cloned();
         Self {
-            rules: rules.filter(|rule| rule.decision != Rule::Allow).collect(),
-            defaults: ClassDefaults {
-                read: Rule::Allow,
-                write: Rule::Allow,
-                execute: Rule::Allow,
-                external: Rule::Allow,
+            rules: rules
+                .filter(|rule| rule.decision != RuleDecision::Allow)
+                .collect(),
+            defaults: EffectClassDefaultDecisions {
+                read: RuleDecision::Allow,
+                write: RuleDecision::Allow,
+                execute: RuleDecision::Allow,
+                external: RuleDecision::Allow,
             },
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 has_terminal: true,
-                ..ToolPolicyRunMode::default()
+                ..ToolPolicyOptions::default()
             },
             switch: SharedApprovalMode::default(),
         }
@@ -375,20 +377,22 @@ impl ToolPolicy {
     fn needs_approval_only_by_default(&self, call: &PolicyCall<'_>) -> bool {
         let ruled = |facet| {
             let mut rules = self.rules.iter();
-            rules.any(|rule| rule.match_call_aspect(call.spec, facet) != CommandPatternMatch::No)
+            rules.any(|rule| rule.match_against_target(call.spec, facet) != CommandPatternMatch::No)
         };
         let is_ruled = match call.subject {
-            Subject::Any => ruled(RuleMatchedCallAspect::Whole),
-            Subject::File(place) => ruled(RuleMatchedCallAspect::File(place)),
-            Subject::Tree(place) => ruled(RuleMatchedCallAspect::Tree(place)),
+            Subject::Any => ruled(RuleMatchTarget::Whole),
+            Subject::File(place) => ruled(RuleMatchTarget::File(place)),
+            Subject::Tree(place) => ruled(RuleMatchTarget::Tree(place)),
             Subject::Command(command) => {
                 let mut parts = command.parts.iter();
-                parts.any(|part| ruled(RuleMatchedCallAspect::CommandPart(part)))
+                parts.any(|part| ruled(RuleMatchTarget::CommandPart(part)))
                     || command.reason_to_ask_user().is_some()
             }
         };
-        let default = self.defaults.default_rule_for_class(call.spec.effect_class);
-        !call.is_asked && !is_ruled && default == Rule::Ask
+        let default = self
+            .defaults
+            .decision_for_effect_class(call.spec.effect_class);
+        !call.is_asked && !is_ruled && default == RuleDecision::Ask
     }
 
     /// Returns the rules that match no call of these tools, each with its index and the reason.
@@ -403,13 +407,9 @@ impl ToolPolicy {
     /// Decides a call by rules and defaults. The strictest decision on a part of the call applies.
     fn find_call_ruling(&self, spec: &ToolSpec, subject: &Subject) -> ToolCallRuleDecision {
         match subject {
-            Subject::Any => self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Whole),
-            Subject::File(place) => {
-                self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::File(place))
-            }
-            Subject::Tree(place) => {
-                self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Tree(place))
-            }
+            Subject::Any => self.apply_rules_to_target(spec, RuleMatchTarget::Whole),
+            Subject::File(place) => self.apply_rules_to_target(spec, RuleMatchTarget::File(place)),
+            Subject::Tree(place) => self.apply_rules_to_target(spec, RuleMatchTarget::Tree(place)),
             Subject::Command(command) => self.find_command_ruling(spec, command),
         }
     }
@@ -427,8 +427,7 @@ impl ToolPolicy {
         }
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
-            let mut ruling =
-                self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::CommandPart(part));
+            let mut ruling = self.apply_rules_to_target(spec, RuleMatchTarget::CommandPart(part));
             // Name the part of the command that decided, because rules may allow the other parts.
             if is_chain && ruling.strictness != RuleStrictness::Allow {
                 let part = escape_and_truncate_line(&part.text(), MAX_QUOTED_COMMAND_PART_BYTES);
@@ -437,7 +436,7 @@ impl ToolPolicy {
             ruling
         });
         let marked = |facet, words: &str, why: &str| {
-            let mut ruling = self.decide_call_aspect_by_rules(spec, facet);
+            let mut ruling = self.apply_rules_to_target(spec, facet);
             if ruling.strictness != RuleStrictness::Allow {
                 let why = escape_and_truncate_line(why, MAX_QUOTED_COMMAND_PART_BYTES);
                 ruling.by = format!("{}, and {words} ({why})", ruling.by);
@@ -447,7 +446,7 @@ impl ToolPolicy {
         let doubt = command.doubt.as_ref();
         let of_doubt = doubt.map(|why| {
             marked(
-                RuleMatchedCallAspect::Doubt,
+                RuleMatchTarget::Doubt,
                 "it cannot be read with certainty",
                 why,
             )
@@ -455,25 +454,24 @@ impl ToolPolicy {
         let outside = command.outside.as_ref().filter(|_| doubt.is_none());
         let of_outside = outside.map(|why| {
             marked(
-                RuleMatchedCallAspect::Outside,
+                RuleMatchTarget::Outside,
                 "rules allow simple commands only",
                 why,
             )
         });
         let rulings = of_parts.chain(of_doubt).chain(of_outside);
         let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
-        strictest
-            .unwrap_or_else(|| self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Doubt))
+        strictest.unwrap_or_else(|| self.apply_rules_to_target(spec, RuleMatchTarget::Doubt))
     }
 
-    fn decide_call_aspect_by_rules(
+    fn apply_rules_to_target(
         &self,
         spec: &ToolSpec,
-        facet: RuleMatchedCallAspect<'_>,
+        facet: RuleMatchTarget<'_>,
     ) -> ToolCallRuleDecision {
         let rules = self.rules.iter().enumerate();
         let mut matching: Vec<(usize, &PolicyRule, CommandPatternMatch)> = rules
-            .map(|(index, rule)| (index, rule, rule.match_call_aspect(spec, facet)))
+            .map(|(index, rule)| (index, rule, rule.match_against_target(spec, facet)))
             .filter(|(_, _, matched)| *matched != CommandPatternMatch::No)
             .collect();
         matching.sort_by_key(|(index, rule, _)| rule.precedence_key(*index));
@@ -483,7 +481,7 @@ impl ToolPolicy {
         };
         let denies = |sure| {
             let is_it = move |(_, rule, matched): &&(usize, &PolicyRule, CommandPatternMatch)| {
-                rule.decision == Rule::Deny && *matched == sure
+                rule.decision == RuleDecision::Deny && *matched == sure
             };
             matching.iter().find(is_it)
         };
@@ -496,14 +494,14 @@ impl ToolPolicy {
         // If it is uncertain whether a rule matches, a rule that allows is skipped, and a rule that
         // asks applies.
         let decides = matching.iter().find(|(_, rule, matched)| {
-            *matched == CommandPatternMatch::Yes || rule.decision == Rule::Ask
+            *matched == CommandPatternMatch::Yes || rule.decision == RuleDecision::Ask
         });
         match decides {
             Some((index, rule, _)) => ruling(rule.decision.into(), *index, rule),
             None => {
                 let class = spec.effect_class;
                 ToolCallRuleDecision {
-                    strictness: self.defaults.default_rule_for_class(class).into(),
+                    strictness: self.defaults.decision_for_effect_class(class).into(),
                     by: format!("the default for effect {class}"),
                 }
             }
@@ -530,8 +528,8 @@ pub fn suggest_allow_rule_line(spec: &ToolSpec, subject: &Subject) -> String {
         None => spec.name.clone(),
     };
     let narrower = match subject {
-        Subject::Command(command) => command.always_answer_scopes().ok().filter(|covers| {
-            let mut covers = covers.iter().map(|cover| answer_scope_to_pattern(cover));
+        Subject::Command(command) => command.session_approval_scopes().ok().filter(|covers| {
+            let mut covers = covers.iter().map(|cover| approval_scope_to_pattern(cover));
             covers.all(|pattern| CommandPattern::new(&pattern).is_ok())
         }),
         Subject::File(WorkspacePath::Known(path)) if rule::is_literal_path_pattern(path) => {
@@ -551,7 +549,7 @@ pub fn suggest_allow_rule_line(spec: &ToolSpec, subject: &Subject) -> String {
         Some(texts) => texts
             .iter()
             .map(|text| {
-                let pattern = quoted(&answer_scope_to_pattern(text));
+                let pattern = quoted(&approval_scope_to_pattern(text));
                 format!("{{ tool = {tool}, {key} = {pattern}, decision = \"allow\" }}")
             })
             .collect(),
@@ -560,7 +558,7 @@ pub fn suggest_allow_rule_line(spec: &ToolSpec, subject: &Subject) -> String {
 }
 
 /// Converts the scope of an "always" answer into the pattern of a rule: `…` at its end becomes `*`.
-fn answer_scope_to_pattern(cover: &str) -> String {
+fn approval_scope_to_pattern(cover: &str) -> String {
     cover
         .strip_suffix('…')
         .map_or_else(|| cover.to_owned(), |fixed| format!("{fixed}*"))

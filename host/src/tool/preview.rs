@@ -152,7 +152,7 @@ mod tests {
     fn spec(plugin: Option<&str>, name: &str) -> ToolSpec {
         ToolSpec {
             plugin: plugin.map(str::to_owned),
-            ..ToolSpec::bare_spec(name, EffectClass::Execute)
+            ..ToolSpec::from_name_and_effect(name, EffectClass::Execute)
         }
     }
 

@@ -33,7 +33,7 @@ pub fn is_external_tool_origin(origin: &str) -> bool {
     origin.contains(':')
 }
 
-fn tool_origin(spec: &ToolSpec) -> String {
+fn describe_tool_origin(spec: &ToolSpec) -> String {
     match &spec.plugin {
         None => "the built-in tools".to_owned(),
         Some(name) if is_external_tool_origin(name) => format!("`{name}`"),
@@ -80,7 +80,7 @@ impl ToolRegistry {
     /// is then unchanged.
     pub fn add(&mut self, tool: SharedTool) -> Result<(), ToolRegistrationError> {
         let spec = Arc::new(tool.spec().clone());
-        let origin = tool_origin(&spec);
+        let origin = describe_tool_origin(&spec);
         let name = spec.name.clone();
         if !is_valid_tool_name(&name) {
             let mut name = name.escape_debug().to_string();
@@ -93,7 +93,7 @@ impl ToolRegistry {
             ToolRegistrationError(format!("tool `{name}` of {origin} is refused: {why}"))
         })?;
         let entry = RegisteredTool {
-            may: tool.may(),
+            may: tool.plugin_permission_texts(),
             tool,
             spec,
             check,
@@ -105,7 +105,7 @@ impl ToolRegistry {
     /// Checks the spec, except for the syntax of the name, and compiles the argument check.
     fn check_spec(&self, spec: &ToolSpec) -> Result<Arc<ToolArgumentsChecker>, String> {
         if let Some(taken) = self.entries.get(&spec.name) {
-            let taken_by = tool_origin(&taken.spec);
+            let taken_by = describe_tool_origin(&taken.spec);
             return Err(format!("the name is already taken by {taken_by}"));
         }
         // Reserve the prefix: otherwise a plugin could register the name of an MCP server's tool,

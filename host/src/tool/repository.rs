@@ -24,7 +24,7 @@ use crate::git::{COMMON_DIR_FILE_NAME, has_git_repository_entries, is_git_reposi
 use settings::is_harmless_git_config;
 
 pub(super) use record::RunningCommandRecordFile;
-pub use record::rename_files_of_interrupted_commands;
+pub use record::disable_git_files_of_interrupted_commands;
 
 /// Maximum numbers of directories and entries that a search visits, which limit its time in any
 /// workspace.
@@ -48,7 +48,7 @@ const MAX_GIT_SETTINGS_FILE_BYTES: u64 = 1 << 20;
 const MAX_SAVED_GIT_SETTINGS_BYTES: u64 = 16 << 20;
 
 /// Suffix of renamed files.
-const REFUSED_FILE_NAME_SUFFIX: &str = "refused";
+const RENAMED_FILE_NAME_SUFFIX: &str = "refused";
 
 /// Settings files in a git directory.
 const GIT_SETTINGS_FILE_NAMES: [&str; 2] = ["config", "config.worktree"];
@@ -69,7 +69,7 @@ struct CommandWritableDirectories {
 
 /// Fingerprint of a file that decides which programs git runs.
 struct GitControlFileFingerprint {
-    stamp: PathAndTargetStatStamp,
+    stamp: SymlinkAwareStatStamp,
     /// Content to restore, for a settings file that fits in `MAX_SAVED_GIT_SETTINGS_BYTES`; `None`
     /// for other files.
     bytes: Option<Vec<u8>>,
@@ -77,7 +77,7 @@ struct GitControlFileFingerprint {
 
 /// Device, inode, and ctime (seconds and nanoseconds) of a path itself and, as the second element,
 /// of the target if the path is a symlink. If they are equal, the file is unchanged.
-type PathAndTargetStatStamp = [Option<(u64, u64, i64, i64)>; 2];
+type SymlinkAwareStatStamp = [Option<(u64, u64, i64, i64)>; 2];
 
 impl CommandWritableDirectories {
     fn open_directories(folders: &[PathBuf]) -> Self {
@@ -93,7 +93,7 @@ impl CommandWritableDirectories {
 
     /// Returns the handle of the root that contains a file, and the canonical path of the file's
     /// directory relative to that root; `None` if no root contains the file.
-    fn locate_in_root(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
+    fn find_containing_root(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
         let folder = path.parent()?.canonicalize().ok()?;
         self.open.iter().find_map(|(root, dir)| {
             let below = folder.strip_prefix(root).ok()?;
@@ -102,8 +102,8 @@ impl CommandWritableDirectories {
     }
 
     /// Reads a regular file of at most `MAX_GIT_SETTINGS_FILE_BYTES`; `None` for any other file.
-    fn read_file(&self, path: &Path) -> Option<Vec<u8>> {
-        let (dir, folder) = self.locate_in_root(path)?;
+    fn read_contained_file(&self, path: &Path) -> Option<Vec<u8>> {
+        let (dir, folder) = self.find_containing_root(path)?;
         let (file, _) = open_regular_file(dir, &folder.join(path.file_name()?)).ok()??;
         let mut bytes = Vec::new();
         file.take(MAX_GIT_SETTINGS_FILE_BYTES + 1)
@@ -131,7 +131,7 @@ impl GitControlFilesBeforeCommand {
         let mut known = BTreeMap::new();
         let mut room = MAX_SAVED_GIT_SETTINGS_BYTES;
         visit_git_repositories(&roots.folders, REPOSITORY_SEARCH_LIMITS, |repository| {
-            for path in files_choosing_git_programs(repository) {
+            for path in list_git_control_files(repository) {
                 let stamp = read_path_stat_stamp(&path);
                 known
                     .entry(path)
@@ -153,16 +153,16 @@ impl GitControlFilesBeforeCommand {
             &self.roots.folders,
             REPOSITORY_SEARCH_LIMITS,
             |repository| {
-                for path in files_choosing_git_programs(repository) {
+                for path in list_git_control_files(repository) {
                     let is_touched = self.known.get(&path).map(|known| known.stamp)
                         != Some(read_path_stat_stamp(&path));
-                    if !is_touched || self.is_behind_unwritable_link(&path) {
+                    if !is_touched || self.has_unwritable_symlink_parent(&path) {
                         continue;
                     }
-                    let why = find_git_file_danger(&self.roots, repository, &path);
+                    let why = describe_git_file_danger(&self.roots, repository, &path);
                     found.extend(why.map(|why| {
-                        if last.is_some_and(|last| is_changed_after(&path, last)) {
-                            self.format_late_change_warning(&path, why)
+                        if last.is_some_and(|last| has_inode_changed_since(&path, last)) {
+                            self.format_post_command_warning(&path, why)
                         } else {
                             self.rename_dangerous_file(&path, why)
                         }
@@ -180,11 +180,12 @@ impl GitControlFilesBeforeCommand {
     }
 
     /// Whether a file is reached through a symlink to a directory that the command cannot write.
-    fn is_behind_unwritable_link(&self, path: &Path) -> bool {
-        path.parent().is_some_and(Path::is_symlink) && self.roots.locate_in_root(path).is_none()
+    fn has_unwritable_symlink_parent(&self, path: &Path) -> bool {
+        path.parent().is_some_and(Path::is_symlink)
+            && self.roots.find_containing_root(path).is_none()
     }
 
-    fn format_late_change_warning(&self, path: &Path, why: &str) -> String {
+    fn format_post_command_warning(&self, path: &Path, why: &str) -> String {
         format!(
             "`{}` {why} at the next git command outside the sandbox; it was changed later than the command can have run, so it was \
              kept: review it",
@@ -208,7 +209,7 @@ impl GitControlFilesBeforeCommand {
     /// the suffix of the file's new name.
     fn rename_and_restore_file(&self, path: &Path) -> io::Result<String> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
-        let (root, folder) = self.roots.locate_in_root(path).ok_or_else(gone)?;
+        let (root, folder) = self.roots.find_containing_root(path).ok_or_else(gone)?;
         let name = path.file_name().ok_or_else(gone)?;
         let found = root.metadata(&folder)?.permissions();
         let mode = cap_std::fs::PermissionsExt::mode(&found);
@@ -218,7 +219,7 @@ impl GitControlFilesBeforeCommand {
             root.set_permissions(&folder, cap_std::fs::Permissions::from_std(open))?;
         }
         let folder = root.open_dir(&folder)?;
-        let mut ending = format!(".{REFUSED_FILE_NAME_SUFFIX}");
+        let mut ending = format!(".{RENAMED_FILE_NAME_SUFFIX}");
         let renamed = |ending: &str| {
             let mut away = name.to_owned();
             away.push(ending);
@@ -228,7 +229,7 @@ impl GitControlFilesBeforeCommand {
             // The file could not be renamed, because the new name belongs to a file or folder that
             // cannot be replaced.
             ending = format!(
-                ".{}.{REFUSED_FILE_NAME_SUFFIX}",
+                ".{}.{RENAMED_FILE_NAME_SUFFIX}",
                 crate::clock::new_uuid_v7()
             );
             renamed(&ending)?;
@@ -304,7 +305,7 @@ fn visit_git_repositories(
 /// Returns the existing files of a repository that decide which programs git runs. The hooks
 /// directory comes before its entries: if it is a symlink that is renamed, its target no longer
 /// contains hooks.
-fn files_choosing_git_programs(repository: &Path) -> Vec<PathBuf> {
+fn list_git_control_files(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
     let mut found: Vec<PathBuf> = GIT_SETTINGS_FILE_NAMES
         .map(|name| repository.join(name))
@@ -322,7 +323,7 @@ fn files_choosing_git_programs(repository: &Path) -> Vec<PathBuf> {
 
 /// Returns the reason why a file is dangerous, worded as the predicate of a sentence that begins
 /// with the file's path; `None` if the file is harmless.
-fn find_git_file_danger(
+fn describe_git_file_danger(
     roots: &CommandWritableDirectories,
     repository: &Path,
     path: &Path,
@@ -342,7 +343,7 @@ fn find_git_file_danger(
             // A file with a second hard link counts as dangerous: a later command could change it
             // under its other name.
             let is_alone = own.is_file() && own.nlink() == 1;
-            let text = || String::from_utf8(roots.read_file(path)?).ok();
+            let text = || String::from_utf8(roots.read_contained_file(path)?).ok();
             let is_harmless = is_alone && text().is_some_and(|text| is_harmless_git_config(&text));
             (!is_harmless).then_some("may run a program")
         }
@@ -360,19 +361,19 @@ fn is_worktree_folder(roots: &CommandWritableDirectories, folder: &Path, common:
     is_file
         && above.is_some_and(is_git_repository)
         && roots
-            .read_file(common)
+            .read_contained_file(common)
             .is_some_and(|text| text.trim_ascii_end() == b"../..")
 }
 
 /// Whether the inode of a file, or of a symlink itself, changed after `second`, in seconds since
 /// 1970. Returns false if the time is unknown, so that the caller renames the file and does not
 /// only report it.
-fn is_changed_after(path: &Path, second: i64) -> bool {
+fn has_inode_changed_since(path: &Path, second: i64) -> bool {
     path.symlink_metadata()
         .is_ok_and(|found| found.ctime() > second)
 }
 
-fn read_path_stat_stamp(path: &Path) -> PathAndTargetStatStamp {
+fn read_path_stat_stamp(path: &Path) -> SymlinkAwareStatStamp {
     let of = |found: fs::Metadata| {
         // Leave the ctime of a directory out of its stamp: each of its entries has a stamp of its
         // own.
@@ -399,7 +400,7 @@ fn read_git_settings_to_restore(
         .any(|name| path.ends_with(name));
     let is_own = path.symlink_metadata().is_ok_and(|found| found.is_file());
     let bytes = (is_settings && is_own)
-        .then(|| roots.read_file(path))
+        .then(|| roots.read_contained_file(path))
         .flatten()?;
     *room = room.checked_sub(bytes.len() as u64)?;
     Some(bytes)

@@ -51,7 +51,7 @@ async fn run_tool_within_deadline(
     deadline: Duration,
 ) -> ToolOutput {
     if ctx.cancel.is_cancelled() {
-        return ToolOutput::error("cancelled before it ran");
+        return ToolOutput::from_error_content("cancelled before it ran");
     }
     // Give the tool a separate token. The deadline must stop only this call, and a tool that ends
     // because its token was cancelled must not look like a tool that ended by itself.
@@ -92,12 +92,12 @@ async fn run_tool_within_deadline(
     };
     ToolOutput {
         is_fault,
-        ..ToolOutput::error(content)
+        ..ToolOutput::from_error_content(content)
     }
 }
 
 fn tool_panic_output(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
     let message = panic_text(panic);
     tracing::error!(tool = name, message, "tool panicked");
-    ToolOutput::fault(format!("internal error of tool `{name}`: {message}"))
+    ToolOutput::from_fault_content(format!("internal error of tool `{name}`: {message}"))
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::builtin::{
-    CommandConfinementAndEnvironment, CommandConfinementMode, RetryingConfinement,
+    CommandConfinementAndEnvironment, CommandConfinementMode, RetriedConfinementSetup,
 };
 use super::process::VariablesToPass;
 use super::process::confine::{ConfinementFailureReason, DetectedConfinement, Limits};
@@ -134,7 +134,7 @@ pub fn build_command_environment(
     config: &SandboxConfig,
     detected: &Result<DetectedConfinement, ConfinementFailureReason>,
     keeper: Option<PathBuf>,
-    retried: Option<&RetryingConfinement>,
+    retried: Option<&RetriedConfinementSetup>,
 ) -> CommandConfinementAndEnvironment {
     let confining = match (config.sandbox_requirement(), detected) {
         (SandboxRequirement::Off, _) => {
@@ -194,7 +194,7 @@ mod tests {
             git_settings: String::new(),
             records: None,
         };
-        let retried = RetryingConfinement::new(wanted, || {
+        let retried = RetriedConfinementSetup::new(wanted, || {
             Box::pin(std::future::ready(Err(ConfinementFailureReason::Failed(
                 String::new(),
             ))))

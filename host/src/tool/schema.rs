@@ -32,7 +32,7 @@ const MAX_REPORTED_ERRORS: usize = 3;
 const MAX_REPORTED_ERROR_BYTES: usize = 300;
 
 /// Maximum number of backtracking steps of one regular expression on one text.
-const MAX_BACKTRACK_STEPS: usize = 10_000;
+const MAX_REGEX_BACKTRACK_STEPS: usize = 10_000;
 
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_COMPILED_REGEX_BYTES: usize = 1024 * 1024;
@@ -54,11 +54,11 @@ const MAX_REFERENCE_NESTING_DEPTH: usize = 16;
 
 /// Maximum product of the numbers of subschemas and of values in one check, which cannot be
 /// interrupted. Each pair takes about ten nanoseconds.
-const MAX_SCHEMA_VALUE_PAIRS: usize = 2_000_000;
+const MAX_CHECKED_SUBSCHEMA_VALUE_PAIRS: usize = 2_000_000;
 
 /// Maximum product of the numbers of subschemas and of values for which a failed check lists the
 /// errors: the list may hold one error per pair.
-const MAX_PAIRS_FOR_ERROR_LIST: usize = 50_000;
+const MAX_SUBSCHEMA_VALUE_PAIRS_FOR_ERROR_LIST: usize = 50_000;
 
 /// Keywords that check nothing themselves. A schema with a `$ref` and no other keyword than these
 /// is not counted, but the schema to which it refers is.
@@ -113,7 +113,7 @@ fn build_validator(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
-                .backtrack_limit(MAX_BACKTRACK_STEPS)
+                .backtrack_limit(MAX_REGEX_BACKTRACK_STEPS)
                 .size_limit(limit)
                 .dfa_size_limit(MAX_COMPILED_REGEX_BYTES),
         )
@@ -151,7 +151,7 @@ pub struct UserSettingsFault {
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn find_first_settings_fault(
+pub fn find_user_settings_fault(
     schema: &Value,
     settings: &Value,
 ) -> Result<Option<UserSettingsFault>, String> {
@@ -208,7 +208,7 @@ fn check_arguments(
         _ => return Err("the arguments must be one JSON object".to_owned()),
     }
     let pairs = n_subschemas.saturating_mul(json::count_json_values(arguments));
-    if pairs > MAX_SCHEMA_VALUE_PAIRS {
+    if pairs > MAX_CHECKED_SUBSCHEMA_VALUE_PAIRS {
         return Err("the arguments contain too many values for this tool".to_owned());
     }
     if json::measure_nesting_depth(arguments) > json::MAX_JSON_NESTING_DEPTH
@@ -220,7 +220,7 @@ fn check_arguments(
     if validator.is_valid(arguments) {
         return Ok(());
     }
-    if pairs > MAX_PAIRS_FOR_ERROR_LIST {
+    if pairs > MAX_SUBSCHEMA_VALUE_PAIRS_FOR_ERROR_LIST {
         return Err("the arguments do not fit the tool's schema".to_owned());
     }
     let errors = validator.iter_errors(arguments);

@@ -43,10 +43,10 @@ impl Subject {
     ///
     /// # Errors
     /// Reason why no "always" answer is possible.
-    pub fn always_answer_scopes(&self, tool: &str) -> Result<Vec<String>, String> {
+    pub fn session_approval_scopes(&self, tool: &str) -> Result<Vec<String>, String> {
         match self {
             Self::Any => Ok(vec![format!("every call of {tool}")]),
-            Self::Command(command) => command.always_answer_scopes(),
+            Self::Command(command) => command.session_approval_scopes(),
             Self::File(WorkspacePath::Known(path)) | Self::Tree(WorkspacePath::Known(path))
                 if path.len() > MAX_COVER_BYTES =>
             {
@@ -56,12 +56,12 @@ impl Subject {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 Ok(vec![format!(
                     "{tool} in {}, not in folders below it",
-                    display_folder_name(folder)
+                    format_workspace_folder_name(folder)
                 )])
             }
             Self::Tree(WorkspacePath::Known(folder)) => Ok(vec![format!(
                 "{tool} in {} and below it",
-                display_folder_name(folder)
+                format_workspace_folder_name(folder)
             )]),
             Self::File(WorkspacePath::Unknown) | Self::Tree(WorkspacePath::Unknown) => {
                 Err("the target of this path is unknown".to_owned())
@@ -70,7 +70,7 @@ impl Subject {
     }
 }
 
-fn display_folder_name(folder: &str) -> String {
+fn format_workspace_folder_name(folder: &str) -> String {
     if folder.is_empty() {
         "the workspace's own folder".to_owned()
     } else {

@@ -170,7 +170,7 @@ impl WorkspaceWalk<'_> {
 /// Whether git ignores a directory of the workspace, or one of its parents. The path is relative to
 /// the workspace.
 pub(crate) fn is_ignored_by_git(workspace: &Path, folder: &Path) -> bool {
-    let Ok(workspace) = Workspace::open(workspace) else {
+    let Ok(workspace) = Workspace::open_root_folder(workspace) else {
         return false;
     };
     let ignores = parent_ignore_patterns(&workspace, folder);

@@ -21,11 +21,11 @@ use super::known::FileContentVersion;
 use super::subject::WorkspacePath;
 use crate::beneath::{
     HiddenFolders, MissingParentFolderHandling, PathWalkResult, open_regular_file,
-    select_folders_inside, walk_path_beneath,
+    select_folders_below_root, walk_path_beneath,
 };
 use crate::disk::create_private_folder;
 pub use error::WorkspaceError;
-pub(super) use write::{ExpectedFileState, version_from_attributes};
+pub(super) use write::{ExpectedFileState, file_version_from_attributes};
 
 /// Time for which cancelled read-only work may continue before it is abandoned.
 const CANCELLED_READ_GRACE_PERIOD: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ impl Workspace {
     ///
     /// # Errors
     /// The directory does not exist or cannot be opened.
-    pub fn open(root: &Path) -> io::Result<Self> {
+    pub fn open_root_folder(root: &Path) -> io::Result<Self> {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
         let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
@@ -71,7 +71,7 @@ impl Workspace {
     /// # Errors
     /// The workspace cannot be examined.
     pub fn hide_folders(mut self, own: &[PathBuf]) -> io::Result<Self> {
-        for folder in select_folders_inside(&self.root, own) {
+        for folder in select_folders_below_root(&self.root, own) {
             // Ignore the error: a folder that cannot be created is hidden by name.
             let _ = create_private_folder(&folder);
         }
@@ -232,7 +232,8 @@ impl Workspace {
         cap: u64,
     ) -> Result<FileContentVersion, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
-        write::read_file_version(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
+        write::compute_file_version(file, cap)
+            .map_err(|source| WorkspaceError::from_io(path, source))
     }
 
     /// Returns a note for the preview of a write: the content also changes under the other names

@@ -30,11 +30,11 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
         turn: caller::turn(),
         agent: &agent,
     };
-    let kept = CACHED_LOG_HEAD
+    let kept = CACHED_LAST_LINE_NUMBER_AND_HASH
         .with(|cached| cached.get(HEAD_KEY))
         .ok()
         .flatten();
-    let (mut writer, mut segment) = match CACHED_LAST_WRITE
+    let (mut writer, mut segment) = match CACHED_LOG_END
         .take()
         .filter(|last| Some(&last.head) == kept.as_ref())
     {
@@ -56,8 +56,8 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     )?;
     segment.size += writer.text.len() as u64;
     let head = writer.head;
-    CACHED_LOG_HEAD.with(|cached| cached.set(HEAD_KEY, head.clone()))?;
-    CACHED_LAST_WRITE.set(Some(LogEndAfterLastWrite { head, segment }));
+    CACHED_LAST_LINE_NUMBER_AND_HASH.with(|cached| cached.set(HEAD_KEY, head.clone()))?;
+    CACHED_LOG_END.set(Some(LogEndAfterLastWrite { head, segment }));
     Ok(())
 }
 
@@ -76,12 +76,12 @@ struct LogEndAfterLastWrite {
 }
 
 thread_local! {
-    static CACHED_LOG_HEAD: state::Cached<Head> = const { state::Cached::new() };
+    static CACHED_LAST_LINE_NUMBER_AND_HASH: state::Cached<Head> = const { state::Cached::new() };
 
     /// Cached end of the log, so that the files are not read for every line. The cache is valid
     /// only if the session's state contains the same head: then no other line was written since. A
     /// failure, which may have left a partial line, clears the cache.
-    static CACHED_LAST_WRITE: Cell<Option<LogEndAfterLastWrite>> = const { Cell::new(None) };
+    static CACHED_LOG_END: Cell<Option<LogEndAfterLastWrite>> = const { Cell::new(None) };
 }
 
 /// Finds the end of the log in its files. If the files are damaged, the text to append begins with
@@ -99,7 +99,7 @@ fn find_log_end(
     }
     let mut segment = read_last_log_segment(folder)?;
     let path = |number| segment_path(folder, number);
-    let mut end = read_log_segment_end(&path(segment.number), segment.size)?;
+    let mut end = read_log_segment_tail(&path(segment.number), segment.size)?;
     if end.last.is_none() && segment.number > 1 {
         // If the last segment has no line yet, the last line is in the segment before it.
         end.last = read_end(&read_log_segment(&path(segment.number - 1))?).last;
@@ -152,7 +152,7 @@ fn read_last_log_segment(folder: &str) -> Result<AuditLogSegmentFile, Error> {
 }
 
 /// Reads the end of the log segment at `path`, whose size in bytes is `size`.
-fn read_log_segment_end(path: &str, size: u64) -> Result<LogEnd, Error> {
+fn read_log_segment_tail(path: &str, size: u64) -> Result<LogEnd, Error> {
     if size == 0 {
         return Ok(read_end(&[]));
     }

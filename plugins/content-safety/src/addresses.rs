@@ -14,7 +14,7 @@ const MAX_LOCAL_PART_AND_DOMAIN_BYTES: (usize, usize) = (64, 253);
 
 /// Returns the end of an email address. `git@host:path` is not one.
 pub(crate) fn find_email_end(text: &[u8], at: usize) -> Option<usize> {
-    let local = count_matching_bytes(text, at, MAX_LOCAL_PART_AND_DOMAIN_BYTES.0 + 1, |byte| {
+    let local = count_bytes_while(text, at, MAX_LOCAL_PART_AND_DOMAIN_BYTES.0 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b"._%+-".contains(&byte)
     });
     let is_local = (1..=MAX_LOCAL_PART_AND_DOMAIN_BYTES.0).contains(&local)
@@ -25,7 +25,7 @@ pub(crate) fn find_email_end(text: &[u8], at: usize) -> Option<usize> {
         return None;
     }
     let from = at + local + 1;
-    let length = count_matching_bytes(text, from, MAX_LOCAL_PART_AND_DOMAIN_BYTES.1 + 1, |byte| {
+    let length = count_bytes_while(text, from, MAX_LOCAL_PART_AND_DOMAIN_BYTES.1 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b".-".contains(&byte)
     });
     let domain = std::str::from_utf8(&text[from..from + length])
@@ -76,11 +76,11 @@ pub(crate) fn find_phone_end(text: &[u8], at: usize) -> Option<usize> {
             return None;
         }
     }
-    ((8..=15).contains(&digits.len()) && has_calling_code(&digits)).then_some(end)
+    ((8..=15).contains(&digits.len()) && has_country_calling_code(&digits)).then_some(end)
 }
 
 /// Whether a number begins with a calling code that is in use.
-fn has_calling_code(digits: &[u8]) -> bool {
+fn has_country_calling_code(digits: &[u8]) -> bool {
     matches!(
         digits,
         [b'1' | b'7', ..]
@@ -97,7 +97,7 @@ fn has_calling_code(digits: &[u8]) -> bool {
 /// Returns the end of an IPv4 address that identifies a machine. Version numbers, and addresses
 /// that mean the same on every machine (`127.0.0.1`, `0.0.0.0`, masks), do not count.
 pub(crate) fn find_ipv4_end(text: &[u8], at: usize) -> Option<usize> {
-    let length = count_matching_bytes(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
+    let length = count_bytes_while(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
     let address = std::str::from_utf8(&text[at..at + length])
         .ok()?
         .trim_end_matches('.');
@@ -119,7 +119,7 @@ fn ends_in_version_word(before: &[u8]) -> bool {
 }
 
 /// Counts the bytes from `at` on for which `fits` is true, at most `most`.
-fn count_matching_bytes(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
+fn count_bytes_while(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..]
         .iter()
         .take(most)

@@ -35,7 +35,10 @@ const DENIED_CATEGORY_PATTERNS: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// A pattern of the operator is not a regular expression; the error contains its number.
-pub(crate) fn deny_reason(text: &str, settings: &SafetySettings) -> Result<Option<String>, Error> {
+pub(crate) fn find_denial_reason(
+    text: &str,
+    settings: &SafetySettings,
+) -> Result<Option<String>, Error> {
     for (number, pattern) in (1..).zip(&settings.deny) {
         let regex = Regex::new(pattern).map_err(|error| {
             Error::invalid(format!(

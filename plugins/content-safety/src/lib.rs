@@ -26,14 +26,14 @@ mod content_safety {
         if settings.can_withhold_output() && !delta.is_last {
             return Ok(DeltaOutcome::default().keep(delta.text.len()));
         }
-        if let Some(reason) = deny::deny_reason(&delta.text, &settings)? {
+        if let Some(reason) = deny::find_denial_reason(&delta.text, &settings)? {
             return Ok(
                 DeltaOutcome::stop(&reason).log(Level::Warn, format!("answer stopped: {reason}"))
             );
         }
         let whole = delta.before + &delta.text;
         let from = whole.len() - delta.text.len();
-        let masked = mask::mask_incomplete_text(&whole, from, delta.is_last, &settings);
+        let masked = mask::mask_streamed_text(&whole, from, delta.is_last, &settings);
         Ok(DeltaOutcome {
             text: masked.text,
             ..DeltaOutcome::default().keep(masked.kept)
@@ -43,7 +43,7 @@ mod content_safety {
     #[hook]
     fn pre_output(output: String) -> Result<OutputOutcome, Error> {
         let settings = config::shared::<SafetySettings>()?;
-        if let Some(reason) = deny::deny_reason(&output, &settings)? {
+        if let Some(reason) = deny::find_denial_reason(&output, &settings)? {
             return Ok(OutputOutcome::block(&reason)
                 .log(Level::Warn, format!("output held back: {reason}")));
         }

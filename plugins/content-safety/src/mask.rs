@@ -52,7 +52,7 @@ pub(crate) struct PartlyMaskedText {
 
 /// Masks data in `whole` that begins at or after `from`; the text before `from` was shown already.
 /// `is_last` means that no text follows.
-pub(crate) fn mask_incomplete_text(
+pub(crate) fn mask_streamed_text(
     whole: &str,
     from: usize,
     is_last: bool,
@@ -61,7 +61,7 @@ pub(crate) fn mask_incomplete_text(
     let mut finds = find_personal_data(whole, from, settings);
     let mut open = whole.len();
     if !is_last {
-        open = open::find_unfinished_data_start(whole.as_bytes(), from, &settings.mask);
+        open = open::find_unfinished_personal_data_start(whole.as_bytes(), from, &settings.mask);
         // If data begins before the end of the shown text and ends after it, show no part of it.
         let across = |(range, _): &&(Range<usize>, PersonalDataKind)| range.end > open;
         open = finds
@@ -107,7 +107,7 @@ fn find_personal_data(
     while at < bytes.len() {
         let find = kinds
             .iter()
-            .find_map(|kind| Some((find_data_end(*kind, bytes, at)?, *kind)));
+            .find_map(|kind| Some((find_personal_data_end(*kind, bytes, at)?, *kind)));
         let Some((end, kind)) = find else {
             at += 1;
             continue;
@@ -126,7 +126,7 @@ fn find_personal_data(
 }
 
 /// Returns the end of the personal data of a kind that begins at `at`, if there is any.
-fn find_data_end(kind: PersonalDataKind, text: &[u8], at: usize) -> Option<usize> {
+fn find_personal_data_end(kind: PersonalDataKind, text: &[u8], at: usize) -> Option<usize> {
     if !kind.may_begin_with(text[at]) || !edge::can_personal_data_begin_at(text, at) {
         return None;
     }

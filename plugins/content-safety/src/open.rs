@@ -10,16 +10,16 @@ const LOOKAHEAD_BYTES: usize = 2;
 
 /// Maximum number of bytes at the end of a text that are examined: those of the longest email
 /// address and of the bytes after it.
-const MAX_EXAMINED_TEXT_END_BYTES: usize = 64 + 1 + 253 + LOOKAHEAD_BYTES;
+const MAX_EXAMINED_TAIL_BYTES: usize = 64 + 1 + 253 + LOOKAHEAD_BYTES;
 
 /// Returns the offset of the first possible beginning of personal data, at or after `from`, that
 /// may continue after the end of `text`; the length of `text` if there is none.
-pub(crate) fn find_unfinished_data_start(
+pub(crate) fn find_unfinished_personal_data_start(
     text: &[u8],
     from: usize,
     kinds: &[PersonalDataKind],
 ) -> usize {
-    let first = from.max(text.len().saturating_sub(MAX_EXAMINED_TEXT_END_BYTES));
+    let first = from.max(text.len().saturating_sub(MAX_EXAMINED_TAIL_BYTES));
     (first..text.len())
         .find(|at| {
             kinds
@@ -33,30 +33,32 @@ pub(crate) fn find_unfinished_data_start(
 /// decide where it ends.
 fn can_personal_data_continue_after_text(kind: PersonalDataKind, text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
-    let is_short = rest.len() < max_data_length(kind) + LOOKAHEAD_BYTES;
+    let is_short = rest.len() < max_personal_data_bytes(kind) + LOOKAHEAD_BYTES;
     is_short
         && kind.may_begin_with(rest[0])
         && edge::can_personal_data_begin_at(text, at)
-        && rest.iter().all(|byte| can_be_data_byte(kind, *byte))
+        && rest
+            .iter()
+            .all(|byte| can_personal_data_contain_byte(kind, *byte))
         && (kind != PersonalDataKind::Iban || numbers::can_be_iban_prefix(rest))
 }
 
 /// Returns the maximum length of personal data of a kind, in bytes, with separators.
-fn max_data_length(kind: PersonalDataKind) -> usize {
+fn max_personal_data_bytes(kind: PersonalDataKind) -> usize {
     match kind {
         PersonalDataKind::Card => 19 + 4,
         PersonalDataKind::Iban => 34 + 8,
         PersonalDataKind::Ssn => 11,
         // 15 digits, each with a separator or in parentheses.
         PersonalDataKind::Phone => 1 + 15 * 4,
-        PersonalDataKind::Email => MAX_EXAMINED_TEXT_END_BYTES - LOOKAHEAD_BYTES,
+        PersonalDataKind::Email => MAX_EXAMINED_TAIL_BYTES - LOOKAHEAD_BYTES,
         PersonalDataKind::Ipv4 => 16,
     }
 }
 
 /// Whether a byte may occur in data of a kind, or among the [`LOOKAHEAD_BYTES`] bytes after the
 /// data that are examined with it.
-fn can_be_data_byte(kind: PersonalDataKind, byte: u8) -> bool {
+fn can_personal_data_contain_byte(kind: PersonalDataKind, byte: u8) -> bool {
     let separators: &[u8] = match kind {
         PersonalDataKind::Card
         | PersonalDataKind::Ssn
@@ -107,7 +109,7 @@ mod tests {
             (&[], "4111 1111", ""),
         ];
         for (kinds, text, kept) in table {
-            let at = find_unfinished_data_start(text.as_bytes(), 0, kinds);
+            let at = find_unfinished_personal_data_start(text.as_bytes(), 0, kinds);
             assert_eq!(&text[at..], *kept, "{text:?}");
         }
     }

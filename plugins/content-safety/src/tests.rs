@@ -4,7 +4,7 @@
 use crate::content_safety::{
     __rind_hook_output_delta as output_delta, __rind_hook_pre_output as pre_output,
 };
-use crate::mask::{mask_incomplete_text, mask_text};
+use crate::mask::{mask_streamed_text, mask_text};
 use crate::settings::{PersonalDataKind, SafetySettings};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
@@ -311,7 +311,7 @@ fn stream_pieces(pieces: &[&str], settings: &SafetySettings) -> String {
         pending.push_str(piece);
         let is_last = n + 1 == pieces.len();
         let whole = format!("{shown}{pending}");
-        let settled = mask_incomplete_text(&whole, shown.len(), is_last, settings);
+        let settled = mask_streamed_text(&whole, shown.len(), is_last, settings);
         let text = settled.text.unwrap_or(pending);
         let (now, kept) = text.split_at(text.len() - settled.kept);
         shown.push_str(now);

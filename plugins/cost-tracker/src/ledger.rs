@@ -14,13 +14,13 @@ const MAX_SEPARATELY_COUNTED_NAMES: usize = 200;
 const OTHERS_ENTRY_NAME: &str = "(others)";
 
 /// Name under which requests of the host itself are counted.
-const HOST_ENTRY_NAME: &str = "(host)";
+const HOST_MODEL_REQUESTS_ENTRY_NAME: &str = "(host)";
 
 /// Name under which requests without an answer are counted in the list of models.
-const UNANSWERED_REQUESTS_ENTRY_NAME: &str = "(no answer)";
+const UNANSWERED_MODEL_REQUESTS_ENTRY_NAME: &str = "(no answer)";
 
 /// Minimum difference between two sums, in dollars, that is not ignored as a rounding error.
-const MIN_COST_DIFFERENCE_USD: f64 = 1e-9;
+const COST_ROUNDING_TOLERANCE_USD: f64 = 1e-9;
 
 /// Number of bytes of a tool result that are estimated as one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -94,7 +94,7 @@ impl UsageSum {
 /// Calls of one tool.
 #[data]
 #[derive(Default, PartialEq)]
-pub(crate) struct ToolSum {
+pub(crate) struct ToolUsageSum {
     /// Plugin of the tool; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) plugin: Option<String>,
@@ -124,7 +124,7 @@ pub(crate) struct CostLedger {
     /// `(host)`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) plugins: BTreeMap<String, UsageSum>,
-    pub(crate) tools: BTreeMap<String, ToolSum>,
+    pub(crate) tools: BTreeMap<String, ToolUsageSum>,
     /// Requests that were made while a skill was active, by the id of the skill. If several skills
     /// are active, a request is counted for the last one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -135,7 +135,7 @@ pub(crate) struct CostLedger {
 }
 
 /// Position of a hook call: its turn, and the depth of the agent that makes it.
-pub(crate) struct HookCallTurnAndAgentDepth {
+pub(crate) struct HookCallPosition {
     /// Depth of the agent; 0 for the main agent.
     pub(crate) depth: u32,
     pub(crate) turn: u32,
@@ -144,7 +144,7 @@ pub(crate) struct HookCallTurnAndAgentDepth {
 impl CostLedger {
     /// Resets the sums of the turn if the main agent has begun a new turn. Requests of subagents
     /// count toward the main agent's turn.
-    pub(crate) fn reset_turn_if_new(&mut self, at: &HookCallTurnAndAgentDepth) {
+    pub(crate) fn reset_turn_if_new(&mut self, at: &HookCallPosition) {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
             self.this_turn = UsageSum::default();
@@ -153,12 +153,7 @@ impl CostLedger {
 
     /// Adds usage of the turn that the host counted but this ledger did not: that of requests that
     /// cost money but had no answer. `tokens` and `usd` are the host's totals of the turn.
-    pub(crate) fn add_unanswered_requests(
-        &mut self,
-        at: &HookCallTurnAndAgentDepth,
-        tokens: u64,
-        usd: f64,
-    ) {
+    pub(crate) fn add_unanswered_requests(&mut self, at: &HookCallPosition, tokens: u64, usd: f64) {
         if at.depth > 0 {
             return;
         }
@@ -170,10 +165,11 @@ impl CostLedger {
         };
         // Ignore a tiny difference: the host adds the same costs in another order, which changes
         // the last digits of the sum.
-        if missed.input > 0 || missed.usd > MIN_COST_DIFFERENCE_USD {
+        if missed.input > 0 || missed.usd > COST_ROUNDING_TOLERANCE_USD {
             self.this_turn.add_sum(&missed);
             self.session.add_sum(&missed);
-            entry_or_others(&mut self.models, UNANSWERED_REQUESTS_ENTRY_NAME).add_sum(&missed);
+            named_or_fallback_entry(&mut self.models, UNANSWERED_MODEL_REQUESTS_ENTRY_NAME)
+                .add_sum(&missed);
         }
     }
 
@@ -192,13 +188,13 @@ impl CostLedger {
             .map_or(0.0, |usd| usd / n_tokens as f64);
         self.this_turn.add_request(usage, cost);
         self.session.add_request(usage, cost);
-        entry_or_others(&mut self.models, model).add_request(usage, cost);
+        named_or_fallback_entry(&mut self.models, model).add_request(usage, cost);
         let by = match purpose {
             Purpose::Step => return,
             Purpose::Plugin(name) => name,
-            Purpose::Host(_) => HOST_ENTRY_NAME,
+            Purpose::Host(_) => HOST_MODEL_REQUESTS_ENTRY_NAME,
         };
-        entry_or_others(&mut self.plugins, by).add_request(usage, cost);
+        named_or_fallback_entry(&mut self.plugins, by).add_request(usage, cost);
     }
 
     /// Counts an answer that arrived while a skill was active.
@@ -208,12 +204,12 @@ impl CostLedger {
         usage: &Usage,
         cost: Option<f64>,
     ) {
-        entry_or_others(&mut self.skills, skill).add_request(usage, cost);
+        named_or_fallback_entry(&mut self.skills, skill).add_request(usage, cost);
     }
 
     /// Counts a call of a tool, which has run or was refused.
     pub(crate) fn count_tool_call(&mut self, tool: &str, ran: ToolCallMeasurements) {
-        let sum = entry_or_others(&mut self.tools, tool);
+        let sum = named_or_fallback_entry(&mut self.tools, tool);
         sum.plugin = ran.plugin.or(sum.plugin.take());
         sum.calls += 1;
         sum.errors += u64::from(ran.is_error);
@@ -232,7 +228,10 @@ pub(crate) struct ToolCallMeasurements {
     pub(crate) is_error: bool,
 }
 
-fn entry_or_others<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
+fn named_or_fallback_entry<'a, T: Default>(
+    map: &'a mut BTreeMap<String, T>,
+    name: &str,
+) -> &'a mut T {
     let name = if map.len() < MAX_SEPARATELY_COUNTED_NAMES || map.contains_key(name) {
         name
     } else {
@@ -245,8 +244,8 @@ fn entry_or_others<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str)
 mod tests {
     use super::*;
 
-    fn at(depth: u32, turn: u32) -> HookCallTurnAndAgentDepth {
-        HookCallTurnAndAgentDepth { depth, turn }
+    fn at(depth: u32, turn: u32) -> HookCallPosition {
+        HookCallPosition { depth, turn }
     }
 
     fn usage(input: u64, output: u64) -> Usage {
@@ -286,7 +285,7 @@ mod tests {
             ledger.record_answer_cost(&purpose, "m", &usage(input, 0), None);
         }
         let of = |name: &str| ledger.plugins[name].total_tokens();
-        assert_eq!((of("search"), of(HOST_ENTRY_NAME)), (2, 4));
+        assert_eq!((of("search"), of(HOST_MODEL_REQUESTS_ENTRY_NAME)), (2, 4));
         assert_eq!(ledger.session.total_tokens(), 7);
     }
 

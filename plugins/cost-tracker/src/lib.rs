@@ -11,7 +11,7 @@ mod totals;
 #[rind_sdk::plugin]
 mod cost_tracker {
     use crate::budget::{self, CostLimits};
-    use crate::ledger::{CostLedger, HookCallTurnAndAgentDepth, ToolCallMeasurements};
+    use crate::ledger::{CostLedger, HookCallPosition, ToolCallMeasurements};
     use crate::{say, totals};
     use rind_sdk::prelude::*;
 
@@ -30,8 +30,8 @@ mod cost_tracker {
         budget_tokens: CostLimits<u64>,
     }
 
-    fn call_position() -> HookCallTurnAndAgentDepth {
-        HookCallTurnAndAgentDepth {
+    fn call_position() -> HookCallPosition {
+        HookCallPosition {
             depth: caller::depth(),
             turn: caller::turn(),
         }
@@ -40,7 +40,7 @@ mod cost_tracker {
     /// Changes the ledger and stores it. In a new turn of the main agent, the sums of the turn are
     /// reset first.
     fn update_ledger<R>(
-        at: &HookCallTurnAndAgentDepth,
+        at: &HookCallPosition,
         change: impl FnOnce(&mut CostLedger) -> R,
     ) -> Result<R, Error> {
         let change = |ledger: &mut CostLedger| {

@@ -49,10 +49,10 @@ pub(crate) fn format_ledger_summary(ledger: &CostLedger, has_details: bool) -> O
             );
             (tool.usd, tool.tokens, said)
         });
-        text += &format_expensive_rows("models", sort_sums_by_cost(&ledger.models));
-        text += &format_expensive_rows("plugins", sort_sums_by_cost(&ledger.plugins));
-        text += &format_expensive_rows("skills", sort_sums_by_cost(&ledger.skills));
-        text += &format_expensive_rows("results of tools, estimated", tools.collect());
+        text += &format_highest_costs("models", sort_sums_by_cost(&ledger.models));
+        text += &format_highest_costs("plugins", sort_sums_by_cost(&ledger.plugins));
+        text += &format_highest_costs("skills", sort_sums_by_cost(&ledger.skills));
+        text += &format_highest_costs("results of tools, estimated", tools.collect());
     }
     Some(text)
 }
@@ -71,7 +71,7 @@ fn sort_sums_by_cost(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)>
 
 /// Formats the list of the most expensive rows, which `what` names, such as models or tools; rows
 /// of equal cost are ordered by tokens.
-fn format_expensive_rows(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
+fn format_highest_costs(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     rows.truncate(MAX_NAMES_PER_SUMMARY_LIST);
     if rows.is_empty() {

@@ -23,7 +23,7 @@ const MAX_CACHED_SESSIONS: usize = 2 * MAX_SESSIONS_WITH_OWN_TOTALS;
 /// Prefix of the store keys of sessions. Session ids sort by time.
 const SESSION_STORE_KEY_PREFIX: &str = "session/";
 
-/// Store key of [`RemovedSessionsSum`].
+/// Store key of [`RemovedSessionsUsageSum`].
 const REMOVED_SESSIONS_SUM_STORE_KEY: &str = "earlier";
 
 /// Store key of [`CachedCostSums`].
@@ -33,7 +33,7 @@ const CACHED_COST_SUMS_STORE_KEY: &str = "read";
 #[data]
 #[derive(Default)]
 #[serde(default)]
-struct RemovedSessionsSum {
+struct RemovedSessionsUsageSum {
     #[serde(flatten)]
     sum: UsageSum,
     /// Keys of sessions whose totals are already in this sum but not yet removed from the store. If
@@ -76,7 +76,7 @@ pub(crate) fn store_session_total(session: &str, sum: &UsageSum) -> Result<Usage
     let now_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
     let mut read = LAST_READ_COST_SUMS.take();
     if !read.is_fresh(now_ms) || !read.sums.contains_key(&own) {
-        read = cached_sums_with_session(&own, sum, now_ms)?;
+        read = refresh_cached_session_sums(&own, sum, now_ms)?;
     }
     let mut all = read.earlier.clone();
     for (_, other) in read.sums.iter().filter(|(key, _)| **key != own) {
@@ -90,7 +90,7 @@ pub(crate) fn store_session_total(session: &str, sum: &UsageSum) -> Result<Usage
 /// Returns the sums of the sessions from the cache in the plugin's store, and adds the session with
 /// the key `own` to the cache if it is missing. Reads the sums of all sessions again if the cache
 /// is too old or too large.
-fn cached_sums_with_session(
+fn refresh_cached_session_sums(
     own: &str,
     sum: &UsageSum,
     now_ms: u64,
@@ -107,10 +107,10 @@ fn cached_sums_with_session(
     Ok(read)
 }
 
-/// Reads the sums of all sessions, and merges the oldest ones into [`RemovedSessionsSum`] when
+/// Reads the sums of all sessions, and merges the oldest ones into [`RemovedSessionsUsageSum`] when
 /// there are too many.
 fn read_all_session_sums(now_ms: u64) -> Result<CachedCostSums, Error> {
-    let mut earlier: RemovedSessionsSum =
+    let mut earlier: RemovedSessionsUsageSum =
         store::get_json(REMOVED_SESSIONS_SUM_STORE_KEY)?.unwrap_or_default();
     remove_merged_session_totals(&mut earlier)?;
     let mut old = store::keys(SESSION_STORE_KEY_PREFIX)?;
@@ -140,7 +140,7 @@ fn read_all_session_sums(now_ms: u64) -> Result<CachedCostSums, Error> {
 
 /// Removes from the store the totals of single sessions that were already added to the sum of the
 /// oldest sessions.
-fn remove_merged_session_totals(earlier: &mut RemovedSessionsSum) -> Result<(), Error> {
+fn remove_merged_session_totals(earlier: &mut RemovedSessionsUsageSum) -> Result<(), Error> {
     if earlier.removing.is_empty() {
         return Ok(());
     }
@@ -194,7 +194,7 @@ mod tests {
         rind_sdk::testing::reset();
         keep(1);
         keep(2);
-        let earlier = RemovedSessionsSum {
+        let earlier = RemovedSessionsUsageSum {
             sum: sum(),
             removing: vec![format!("{SESSION_STORE_KEY_PREFIX}0001")],
         };

@@ -19,7 +19,7 @@ const RESULT_EVENT_KIND_OFFSET: u32 = 1000;
 /// Settings of the plugin.
 #[data]
 #[derive(Default)]
-pub(crate) struct DvmSettings {
+pub(crate) struct NostrJobSettings {
     pub(crate) relays: Vec<String>,
     pub(crate) kinds: Vec<u32>,
     pub(crate) customers: Vec<String>,
@@ -31,7 +31,11 @@ pub(crate) struct DvmSettings {
 
 /// Whether the plugin accepts a request: its kind is configured, its author is a customer or no
 /// customers are listed, and it names no provider or this one.
-pub(crate) fn accepts_request(event: &NostrEvent, settings: &DvmSettings, pubkey: &str) -> bool {
+pub(crate) fn accepts_request(
+    event: &NostrEvent,
+    settings: &NostrJobSettings,
+    pubkey: &str,
+) -> bool {
     let providers: Vec<_> = event.tags_with_name("p").filter_map(<[_]>::first).collect();
     settings.kinds.contains(&event.kind)
         && (settings.customers.is_empty() || settings.customers.contains(&event.pubkey))
@@ -39,7 +43,7 @@ pub(crate) fn accepts_request(event: &NostrEvent, settings: &DvmSettings, pubkey
 }
 
 /// Returns the input of a job. The error text is sent to the customer, who requested the job.
-pub(crate) fn job_input(event: &NostrEvent) -> Result<String, String> {
+pub(crate) fn extract_job_input(event: &NostrEvent) -> Result<String, String> {
     if event.first_tag_with_name("encrypted").is_some() {
         return Err("encrypted requests are not supported".to_owned());
     }
@@ -74,7 +78,11 @@ pub(crate) fn job_input(event: &NostrEvent) -> Result<String, String> {
 }
 
 /// Returns the turn order for a job.
-pub(crate) fn create_turn_order(input: String, id: &str, settings: &DvmSettings) -> TurnOrder {
+pub(crate) fn create_turn_order_for_job(
+    input: String,
+    id: &str,
+    settings: &NostrJobSettings,
+) -> TurnOrder {
     let named = |name: &String| (!name.is_empty()).then(|| name.clone());
     let short = id.get(..32).unwrap_or(id);
     let mut order = TurnOrder::new(input).in_session(format!("job-{short}"));

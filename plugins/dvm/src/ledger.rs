@@ -22,9 +22,9 @@ pub(crate) const MAX_REQUEST_TIME_AHEAD_SECONDS: u64 = 900;
 /// Keys of the store. The first four are prefixes that are followed by the id of the request.
 const TODO_JOB_KEY_PREFIX: &str = "todo.";
 const ANSWERED_JOB_KEY_PREFIX: &str = "answer.";
-const DONE_JOB_KEY_PREFIX: &str = "done.";
+const JOB_WITH_PUBLISHED_ANSWER_KEY_PREFIX: &str = "done.";
 const JOB_TRIES_KEY_PREFIX: &str = "tries.";
-const OLDEST_ACCEPTED_TIME_KEY: &str = "floor";
+const OLDEST_ACCEPTED_REQUEST_TIME_KEY: &str = "floor";
 const HOURLY_JOB_COUNT_KEY: &str = "hour";
 
 /// Answer of a job: the events that are published.
@@ -44,7 +44,7 @@ pub(crate) fn is_job_known(id: &str) -> Result<bool, Error> {
     for state in [
         TODO_JOB_KEY_PREFIX,
         ANSWERED_JOB_KEY_PREFIX,
-        DONE_JOB_KEY_PREFIX,
+        JOB_WITH_PUBLISHED_ANSWER_KEY_PREFIX,
     ] {
         if store::get(&job_state_key(state, id))?.is_some() {
             return Ok(true);
@@ -56,7 +56,7 @@ pub(crate) fn is_job_known(id: &str) -> Result<bool, Error> {
 /// Returns the time, in seconds since 1970, before which requests are ignored: their jobs may have
 /// been done and forgotten.
 pub(crate) fn oldest_accepted_request_time(now: u64) -> Result<u64, Error> {
-    let floor = store::get_json::<u64>(OLDEST_ACCEPTED_TIME_KEY)?.unwrap_or(0);
+    let floor = store::get_json::<u64>(OLDEST_ACCEPTED_REQUEST_TIME_KEY)?.unwrap_or(0);
     Ok(floor.max(now.saturating_sub(MAX_REQUEST_AGE_SECONDS)))
 }
 
@@ -118,13 +118,16 @@ pub(crate) fn interruption_count(id: &str) -> Result<u32, Error> {
 }
 
 /// Stores the number of times that the turn of a job was interrupted.
-pub(crate) fn set_interruptions(id: &str, n: u32) -> Result<(), Error> {
+pub(crate) fn store_turn_interruption_count(id: &str, n: u32) -> Result<(), Error> {
     store::set_json(&job_state_key(JOB_TRIES_KEY_PREFIX, id), &n)
 }
 
 /// Marks a job as done, after a relay accepted its answer.
 pub(crate) fn mark_job_done(id: &str, created_at: u64) -> Result<(), Error> {
-    store::set_json(&job_state_key(DONE_JOB_KEY_PREFIX, id), &created_at)?;
+    store::set_json(
+        &job_state_key(JOB_WITH_PUBLISHED_ANSWER_KEY_PREFIX, id),
+        &created_at,
+    )?;
     store::remove(&job_state_key(JOB_TRIES_KEY_PREFIX, id))?;
     store::remove(&job_state_key(ANSWERED_JOB_KEY_PREFIX, id))
 }
@@ -133,14 +136,14 @@ pub(crate) fn mark_job_done(id: &str, created_at: u64) -> Result<(), Error> {
 /// forgets the oldest of them too, and requests as old as these are ignored from now on.
 pub(crate) fn forget_old_jobs(now: u64) -> Result<(), Error> {
     let mut done = Vec::new();
-    for own in store::keys(DONE_JOB_KEY_PREFIX)? {
+    for own in store::keys(JOB_WITH_PUBLISHED_ANSWER_KEY_PREFIX)? {
         done.push((store::get_json::<u64>(&own)?.unwrap_or(0), own));
     }
     done.sort();
     let n_over = done.len().saturating_sub(MAX_REMEMBERED_DONE_JOBS);
     let oldest = now.saturating_sub(MAX_REQUEST_AGE_SECONDS);
     if let Some((created_at, _)) = n_over.checked_sub(1).and_then(|last| done.get(last)) {
-        store::set_json(OLDEST_ACCEPTED_TIME_KEY, &(created_at + 1))?;
+        store::set_json(OLDEST_ACCEPTED_REQUEST_TIME_KEY, &(created_at + 1))?;
     }
     for (at, (created_at, own)) in done.iter().enumerate() {
         if at < n_over || *created_at < oldest {

@@ -13,7 +13,7 @@ mod dvm {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
     use crate::event::{NostrEvent, NostrEventSigningKey};
-    use crate::job::{self, DvmSettings};
+    use crate::job::{self, NostrJobSettings};
     use crate::ledger::{self, JobAnswer};
     use crate::relays::{ConfiguredNostrRelays, NostrRelayMessage};
     use rind_sdk::prelude::*;
@@ -38,7 +38,7 @@ mod dvm {
 
     /// State of one run of the loop.
     struct DvmRunState {
-        settings: DvmSettings,
+        settings: NostrJobSettings,
         signer: NostrEventSigningKey,
         pubkey: String,
         relays: ConfiguredNostrRelays,
@@ -58,7 +58,7 @@ mod dvm {
     /// has reached `RUN_AGE` and no job can be run.
     #[run_loop]
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
-        let settings: DvmSettings = config::all()?;
+        let settings: NostrJobSettings = config::all()?;
         if settings.relays.is_empty() {
             log::warn(
                 "no relays are set; list them as `relays` in the settings of the plugin `dvm`",
@@ -155,7 +155,7 @@ mod dvm {
 
         /// Runs a job and publishes its answer. Returns false if the host shuts down.
         fn run_job(&mut self, request: &NostrEvent) -> Result<bool, Error> {
-            let end = match job::job_input(request) {
+            let end = match job::extract_job_input(request) {
                 Ok(input) => {
                     let now = now_s();
                     let processing =
@@ -194,7 +194,7 @@ mod dvm {
         /// request, so that the session runs the input only once, even after a crash. If the turn
         /// fails, the reason is logged for the operator and not sent to the customer.
         fn run_turn(&self, input: String, id: &str) -> Result<JobTurnResult, Error> {
-            let order = job::create_turn_order(input, id, &self.settings);
+            let order = job::create_turn_order_for_job(input, id, &self.settings);
             let mut n_failed = 0;
             loop {
                 let n = ledger::interruption_count(id)?;
@@ -204,7 +204,7 @@ mod dvm {
                         return Ok(JobTurnResult::Answer(report.answer));
                     }
                     Ok(report) if report.state == "cancelled" => {
-                        ledger::set_interruptions(id, n + 1)?;
+                        ledger::store_turn_interruption_count(id, n + 1)?;
                         if wait_for_shutdown(Duration::ZERO)? {
                             return Ok(JobTurnResult::Later);
                         }

@@ -12,7 +12,7 @@ mod git_guard {
         "am cherry-pick commit merge pull push rebase revert send-pack update-ref …";
 
     /// Words that show that a git command in the same text may change another branch or repository.
-    const OTHER_BRANCH_OR_REPOSITORY_WORDS: &str =
+    const WORDS_INDICATING_OTHER_BRANCH_OR_REPOSITORY: &str =
         "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
 
     /// Options with which `git push` may overwrite or delete branches. Git accepts any prefix of
@@ -163,7 +163,7 @@ mod git_guard {
         let is_git = |word: &&str| word.ends_with("git") || word.starts_with(['$', '…']);
         let is_elsewhere = words
             .iter()
-            .any(|word| contains_word(OTHER_BRANCH_OR_REPOSITORY_WORDS, word));
+            .any(|word| contains_word(WORDS_INDICATING_OTHER_BRANCH_OR_REPOSITORY, word));
         let is_danger = words.iter().any(is_git) && (is_elsewhere || !is_safe);
         (is_danger && !changes.is_empty()).then(|| format!("what looks like git {changes}"))
     }

@@ -16,7 +16,7 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod injection_guard {
-    use crate::memory::{AgentMemory, ExaminedPositionHandle};
+    use crate::memory::{AgentInjectionFindings, ConversationScanCursor};
     use crate::report::{self, SuspectedInjection, SuspiciousTextOrigin};
     use crate::score;
     use rind_sdk::prelude::*;
@@ -51,7 +51,7 @@ mod injection_guard {
 
         let foreign: Vec<&SuspectedInjection> = found
             .iter()
-            .filter(|find| find.is_from_other_source())
+            .filter(|find| find.has_non_user_source())
             .collect();
         let mut outcome = if !known.is_empty() {
             RequestOutcome::block(report::refusal_text(&known))
@@ -70,29 +70,31 @@ mod injection_guard {
     /// summary may precede messages that were already examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
-        ExaminedPositionHandle::for_calling_agent().set_last_examined_message_id("");
+        ConversationScanCursor::for_calling_agent().set_last_examined_message_id("");
         Ok(())
     }
 
     #[hook]
     fn after_archive(_slice: &Slice) -> Result<(), Error> {
-        ExaminedPositionHandle::for_calling_agent().set_last_examined_message_id("");
+        ConversationScanCursor::for_calling_agent().set_last_examined_message_id("");
         Ok(())
     }
 
     /// Returns descriptions of the suspicious phrases that were found in the conversation,
     /// including those of earlier steps, but not those in the user's own text.
     fn describe_recorded_finds() -> Result<Vec<String>, Error> {
-        AgentMemory::view_memory(|memory| match memory.has_finds() {
-            true => memory.describe_finds_in_messages(&session::messages(ALL)),
-            false => Vec::new(),
+        AgentInjectionFindings::inspect_stored_findings(|memory| {
+            match memory.has_non_user_findings() {
+                true => memory.describe_findings_in_messages(&session::messages(ALL)),
+                false => Vec::new(),
+            }
         })
     }
 
     /// Examines the messages that were added since the last step, and returns the finds in them
     /// that were not reported before.
     fn examine_new_messages(settings: &Settings) -> Result<Vec<SuspectedInjection>, Error> {
-        let position = ExaminedPositionHandle::for_calling_agent();
+        let position = ConversationScanCursor::for_calling_agent();
         let messages = session::messages_after(&position.last_examined_message_id());
         let mut found = Vec::new();
         for message in &messages {
@@ -103,10 +105,10 @@ mod injection_guard {
         }
         // Access the state only if there are finds: most messages have none.
         if !found.is_empty() {
-            AgentMemory::change_memory(|memory| {
-                found.retain(|(id, _)| !memory.has_finds_for_message(id));
+            AgentInjectionFindings::update_stored_findings(|memory| {
+                found.retain(|(id, _)| !memory.has_findings_for_message(id));
                 for (id, finds) in &found {
-                    memory.add_finds(id, finds);
+                    memory.add_message_findings(id, finds);
                 }
             })?;
         }

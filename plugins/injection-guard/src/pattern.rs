@@ -53,12 +53,12 @@ impl PhrasePattern {
 
     /// Returns the index of the last word of a match that starts at `index`. The caller has checked
     /// that the word there is one of [`Self::first_words`].
-    pub(crate) fn match_end(
+    pub(crate) fn find_match_end(
         &self,
         words: &(impl SentenceWordAccess + ?Sized),
         index: usize,
     ) -> Option<usize> {
-        match_steps(&self.steps[1..], words, index)
+        find_steps_match_end(&self.steps[1..], words, index)
     }
 }
 
@@ -75,7 +75,7 @@ impl SentenceWordAccess for [NormalizedTextWord<'_>] {
     }
 }
 
-fn match_steps(
+fn find_steps_match_end(
     steps: &[PhrasePatternStep],
     words: &(impl SentenceWordAccess + ?Sized),
     index: usize,
@@ -89,7 +89,7 @@ fn match_steps(
             .alternatives
             .iter()
             .any(|alternative| matches_alternative(alternative, &word))
-            && let Some(found) = match_steps(rest, words, candidate)
+            && let Some(found) = find_steps_match_end(rest, words, candidate)
         {
             return Some(found);
         }

@@ -29,7 +29,7 @@ pub(crate) struct SuspectedInjection {
 impl SuspectedInjection {
     /// Whether the injection is not in text that the user wrote: it is in text of another author,
     /// or in invisible characters that the user pasted without seeing them.
-    pub(crate) fn is_from_other_source(&self) -> bool {
+    pub(crate) fn has_non_user_source(&self) -> bool {
         !matches!(self.place, SuspiciousTextOrigin::User) || self.suspicion.is_invisible
     }
 

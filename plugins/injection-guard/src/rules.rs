@@ -359,7 +359,7 @@ pub(crate) const ATTACK_DISCUSSION_WORD_PREFIXES: &[&str] = &[
 ];
 
 /// Words after which a verb is an order.
-pub(crate) const WORDS_BEFORE_ORDER_VERB: &[&str] = &[
+pub(crate) const WORDS_PRECEDING_IMPERATIVE_VERB: &[&str] = &[
     "please",
     "now",
     "must",
@@ -386,7 +386,7 @@ pub(crate) const WORDS_BEFORE_ORDER_VERB: &[&str] = &[
 ];
 
 /// Words after which "to" with a verb is an order, as in "you need to …".
-pub(crate) const WORDS_BEFORE_ORDER_INFINITIVE: &[&str] = &[
+pub(crate) const WORDS_PRECEDING_IMPERATIVE_INFINITIVE: &[&str] = &[
     "need",
     "have",
     "are",

@@ -4,10 +4,10 @@ use crate::hidden;
 use crate::pattern::{PhrasePattern, matches_alternative};
 use crate::rules::{
     ATTACK_DISCUSSION_WORD_PREFIXES, CHAT_FORMAT_MARKER_WEIGHTS, INJECTION_PHRASE_RULES,
-    InjectionRule, MESSAGE_HEADER_PREFIXES, SuspiciousPhraseKind, WORDS_BEFORE_ORDER_INFINITIVE,
-    WORDS_BEFORE_ORDER_VERB,
+    InjectionRule, MESSAGE_HEADER_PREFIXES, SuspiciousPhraseKind,
+    WORDS_PRECEDING_IMPERATIVE_INFINITIVE, WORDS_PRECEDING_IMPERATIVE_VERB,
 };
-use crate::starts::{PatternStartPositions, WORD_START_HASH_COUNT, word_start_hash};
+use crate::starts::{PatternStartPositions, WORD_PREFIX_HASH_VALUE_COUNT, hash_word_prefix};
 use crate::words::{self, NormalizedTextWord, split_words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use std::sync::LazyLock;
 const MAX_EXAMINED_TEXT_BYTES: usize = 512 * 1024;
 
 /// Maximum distance, in bytes, between the first and the last of the signs whose weights are added.
-const MAX_COMBINED_SIGN_DISTANCE_BYTES: usize = 700;
+const MAX_INJECTION_SIGNS_SPAN_BYTES: usize = 700;
 
 /// Number of words before a suspicious phrase that are searched for words of a discussion about
 /// attacks. Half as many words after the phrase are searched too.
-const DISCUSSION_CONTEXT_WORDS: usize = 25;
+const DISCUSSION_CONTEXT_WORD_COUNT: usize = 25;
 
 /// Length in characters of the excerpt that the user is shown.
 const DISPLAYED_EXCERPT_CHARS: usize = 100;
@@ -74,27 +74,27 @@ pub(crate) fn find_injection_signs(text: &str) -> Option<InjectionSuspicionReaso
     let mut starts = PatternStartPositions::of_text(&text, &PARSED_RULE_PATTERNS.group_of);
     let speaks = can_text_match_any_pattern(&text, &mut starts);
     if speaks {
-        add_phrase_signs(&split_words(&text), &text, &mut signs);
+        detect_injection_phrases(&split_words(&text), &text, &mut signs);
     }
     if speaks || starts.has_chat_marker_start() {
-        add_chat_marker_signs(&text, &mut signs);
+        detect_chat_markers(&text, &mut signs);
     }
-    if speaks || starts.has_speaker_turn_mark() {
-        add_fake_turn_signs(&text, &mut signs);
+    if speaks || starts.has_colon_or_hash() {
+        detect_fake_turns(&text, &mut signs);
     }
     if signs.is_empty() && revealed.weight == 0.0 {
         return None;
     }
     signs.sort_by_key(|sign| sign.at);
-    add_html_comment_signs(&text, &mut signs);
+    detect_suspicious_html_comments(&text, &mut signs);
     signs.sort_by_key(|sign| sign.at);
 
     let mut best = (revealed.weight, Vec::new(), 0);
     for first in 0..signs.len() {
         let stretch = signs[first..]
             .iter()
-            .take_while(|sign| sign.at <= signs[first].at + MAX_COMBINED_SIGN_DISTANCE_BYTES);
-        let (sum, kinds) = sum_sign_weights(stretch);
+            .take_while(|sign| sign.at <= signs[first].at + MAX_INJECTION_SIGNS_SPAN_BYTES);
+        let (sum, kinds) = sum_injection_sign_weights(stretch);
         if sum + revealed.weight > best.0 {
             best = (sum + revealed.weight, kinds, signs[first].at);
         }
@@ -126,7 +126,7 @@ fn text_excerpt(text: &str) -> String {
 
 /// Returns the total weight of the suspicious phrases (signs) in a stretch of text, and their
 /// kinds, the heaviest first. Each kind counts once.
-fn sum_sign_weights<'a>(
+fn sum_injection_sign_weights<'a>(
     stretch: impl Iterator<Item = &'a InjectionSign> + Clone,
 ) -> (f32, Vec<SuspiciousPhraseKind>) {
     let plain = stretch
@@ -160,12 +160,12 @@ fn sum_sign_weights<'a>(
 /// Parsed patterns of all rules.
 struct ParsedRulePatterns {
     patterns: Vec<PhrasePattern>,
-    /// First words of the patterns, grouped by [`word_start_hash`], each with the indices of its
+    /// First words of the patterns, grouped by [`hash_word_prefix`], each with the indices of its
     /// patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// Index of the group for each [`word_start_hash`]. Group 0 is empty, and most words of a text
+    /// Index of the group for each [`hash_word_prefix`]. Group 0 is empty, and most words of a text
     /// belong to it.
-    group_of: [u8; WORD_START_HASH_COUNT],
+    group_of: [u8; WORD_PREFIX_HASH_VALUE_COUNT],
 }
 
 /// Patterns of the rules, parsed once per plugin instance.
@@ -180,9 +180,9 @@ static PARSED_RULE_PATTERNS: LazyLock<ParsedRulePatterns> = LazyLock::new(|| {
             by_first.entry(word).or_default().push(index);
         }
     }
-    let (mut groups, mut group_of) = (vec![Vec::new()], [0; WORD_START_HASH_COUNT]);
+    let (mut groups, mut group_of) = (vec![Vec::new()], [0; WORD_PREFIX_HASH_VALUE_COUNT]);
     for (word, rules) in by_first {
-        let group = &mut group_of[word_start_hash(word.as_bytes())];
+        let group = &mut group_of[hash_word_prefix(word.as_bytes())];
         if *group == 0 {
             *group = u8::try_from(groups.len()).unwrap_or(0);
             groups.push(Vec::new());
@@ -199,8 +199,8 @@ static PARSED_RULE_PATTERNS: LazyLock<ParsedRulePatterns> = LazyLock::new(|| {
 impl ParsedRulePatterns {
     /// Returns the first words of patterns that have the same hash as the beginning of `text`, each
     /// with the indices of its patterns.
-    fn first_word_candidates_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
-        &self.groups[usize::from(self.group_of[word_start_hash(text)])]
+    fn first_words_with_hash_of(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
+        &self.groups[usize::from(self.group_of[hash_word_prefix(text)])]
     }
 
     /// Whether a pattern may start with the word at this position. A non-ASCII character may be a
@@ -211,7 +211,7 @@ impl ParsedRulePatterns {
         if is_beyond(word.first()) || is_beyond(word.get(1)) {
             return true;
         }
-        self.first_word_candidates_at(word)
+        self.first_words_with_hash_of(word)
             .iter()
             .any(|(first, _)| {
                 let differs = |(own, byte): (u8, &u8)| own != byte.to_ascii_lowercase();
@@ -225,7 +225,7 @@ impl ParsedRulePatterns {
     /// Returns the indices of the patterns that can start with a word, regardless of case.
     fn patterns_starting_with(&self, word: &str) -> &[usize] {
         let found = self
-            .first_word_candidates_at(word.as_bytes())
+            .first_words_with_hash_of(word.as_bytes())
             .iter()
             .find(|(first, _)| first.eq_ignore_ascii_case(word));
         found.map_or(&[], |(_, patterns)| patterns)
@@ -245,23 +245,27 @@ fn can_text_match_any_pattern(text: &str, starts: &mut PatternStartPositions<'_>
             return false;
         };
         let mut rules = all.patterns_starting_with(&word).iter();
-        rules.any(|rule| all.patterns[*rule].match_end(&after, 0).is_some())
+        rules.any(|rule| all.patterns[*rule].find_match_end(&after, 0).is_some())
     })
 }
 
 /// Adds a sign for each match of a pattern of words.
-fn add_phrase_signs(words: &[NormalizedTextWord], text: &str, signs: &mut Vec<InjectionSign>) {
+fn detect_injection_phrases(
+    words: &[NormalizedTextWord],
+    text: &str,
+    signs: &mut Vec<InjectionSign>,
+) {
     let all = &*PARSED_RULE_PATTERNS;
     for (index, word) in words.iter().enumerate() {
         for rule in all.patterns_starting_with(&word.text) {
-            let Some(end) = all.patterns[*rule].match_end(words, index) else {
+            let Some(end) = all.patterns[*rule].find_match_end(words, index) else {
                 continue;
             };
             let stop = words.get(end + 1).map_or(text.len(), |next| next.start);
             signs.push(InjectionSign {
                 at: word.start,
                 kind: INJECTION_PHRASE_RULES[*rule].kind,
-                weight: match_weight(
+                weight: compute_rule_match_weight(
                     &INJECTION_PHRASE_RULES[*rule],
                     words,
                     index,
@@ -277,7 +281,7 @@ fn add_phrase_signs(words: &[NormalizedTextWord], text: &str, signs: &mut Vec<In
 }
 
 /// Returns the weight of a match of a rule, which depends on the words around the match.
-fn match_weight(
+fn compute_rule_match_weight(
     rule: &InjectionRule,
     words: &[NormalizedTextWord],
     index: usize,
@@ -286,7 +290,7 @@ fn match_weight(
     after: &str,
 ) -> f32 {
     let mut weight = rule.weight;
-    if rule.is_order && !is_order_to_reader(words, index) {
+    if rule.is_order && !is_imperative_verb(words, index) {
         weight *= 0.3;
     }
     if end > index && words[index + 1..=end].iter().all(|word| word.joined) {
@@ -315,20 +319,20 @@ fn match_weight(
 }
 
 /// Whether the verb at `index` is an order to the reader.
-fn is_order_to_reader(words: &[NormalizedTextWord], index: usize) -> bool {
+fn is_imperative_verb(words: &[NormalizedTextWord], index: usize) -> bool {
     let before = |back: usize| index.checked_sub(back).map(|index| &*words[index].text);
     words[index].begins
         || words[index].after_comma
         || words[index].after_folder
-        || before(1).is_some_and(|word| WORDS_BEFORE_ORDER_VERB.contains(&word))
+        || before(1).is_some_and(|word| WORDS_PRECEDING_IMPERATIVE_VERB.contains(&word))
         || (before(1) == Some("to")
-            && before(2).is_some_and(|word| WORDS_BEFORE_ORDER_INFINITIVE.contains(&word)))
+            && before(2).is_some_and(|word| WORDS_PRECEDING_IMPERATIVE_INFINITIVE.contains(&word)))
 }
 
 /// Whether the words around the one at `index` show that the text discusses attacks.
 fn is_in_text_about_attacks(words: &[NormalizedTextWord], index: usize) -> bool {
-    let around = &words[index.saturating_sub(DISCUSSION_CONTEXT_WORDS)
-        ..(index + DISCUSSION_CONTEXT_WORDS / 2).min(words.len())];
+    let around = &words[index.saturating_sub(DISCUSSION_CONTEXT_WORD_COUNT)
+        ..(index + DISCUSSION_CONTEXT_WORD_COUNT / 2).min(words.len())];
     around.iter().any(|word| {
         ATTACK_DISCUSSION_WORD_PREFIXES
             .iter()
@@ -354,7 +358,7 @@ fn has_base64_run(text: &str) -> bool {
 }
 
 /// Adds a sign of injection for each marker of a chat format in the text.
-fn add_chat_marker_signs(text: &str, signs: &mut Vec<InjectionSign>) {
+fn detect_chat_markers(text: &str, signs: &mut Vec<InjectionSign>) {
     for (at, pair) in text.as_bytes().windows(2).enumerate() {
         // Every marker in [`CHAT_FORMAT_MARKER_WEIGHTS`] begins with one of these characters.
         if matches!(pair[0], b'<' | b'[' | b'-') {
@@ -369,10 +373,10 @@ fn add_chat_marker_signs(text: &str, signs: &mut Vec<InjectionSign>) {
 }
 
 /// Adds a sign for each line that poses as a turn of the conversation.
-fn add_fake_turn_signs(text: &str, signs: &mut Vec<InjectionSign>) {
+fn detect_fake_turns(text: &str, signs: &mut Vec<InjectionSign>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        if begins_with_speaker(line)
+        if has_message_header_prefix(line)
             && let Some(turn) = find_fake_speaker_position(&line.to_ascii_lowercase())
         {
             signs.push(InjectionSign::new_fake_turn_sign(at + turn, 0.6));
@@ -394,7 +398,7 @@ fn trim_line_decoration(line: &str) -> &str {
 
 /// Whether a line begins with the name of a speaker, such as `system`, regardless of case. A cheap
 /// check: only the few lines that pass it are examined further.
-fn begins_with_speaker(line: &str) -> bool {
+fn has_message_header_prefix(line: &str) -> bool {
     let line = trim_line_decoration(line).as_bytes();
     let Some(first) = line.first().map(u8::to_ascii_lowercase) else {
         return false;
@@ -425,7 +429,7 @@ fn find_fake_speaker_position(line: &str) -> Option<usize> {
 
 /// Adds a suspicious phrase (a sign) for each HTML comment that contains other signs. The signs
 /// must be sorted by position.
-fn add_html_comment_signs(text: &str, signs: &mut Vec<InjectionSign>) {
+fn detect_suspicious_html_comments(text: &str, signs: &mut Vec<InjectionSign>) {
     let mut comments = Vec::new();
     let (mut from, mut next) = (0, 0);
     while let Some(open) = text[from..].find("<!--") {

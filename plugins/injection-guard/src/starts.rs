@@ -1,17 +1,17 @@
 //! Finds the words of a text with which a pattern may begin. All text that the model reads is
 //! searched, so eight bytes are examined at a time.
 
-/// Number of different values of [`word_start_hash`].
-pub(crate) const WORD_START_HASH_COUNT: usize = 1 << 10;
+/// Number of different values of [`hash_word_prefix`].
+pub(crate) const WORD_PREFIX_HASH_VALUE_COUNT: usize = 1 << 10;
 
 /// Returns a hash of the first two bytes of a word: the lower five bits of each, which are equal
 /// for upper and lower case letters.
-pub(crate) fn word_start_hash(word: &[u8]) -> usize {
+pub(crate) fn hash_word_prefix(word: &[u8]) -> usize {
     let byte = |at: usize| word.get(at).copied().unwrap_or(0);
-    hash_start_bytes(byte(0), byte(1))
+    hash_first_two_bytes(byte(0), byte(1))
 }
 
-fn hash_start_bytes(first: u8, second: u8) -> usize {
+fn hash_first_two_bytes(first: u8, second: u8) -> usize {
     usize::from(first & 31) << 5 | usize::from(second & 31)
 }
 
@@ -20,22 +20,22 @@ const BYTES_EXAMINED_TOGETHER: usize = 8;
 
 /// Highest bit of each byte. The masks in this module mark bytes by this bit, which is 0 in ASCII
 /// text.
-const HIGH_BIT_OF_EACH_BYTE: u64 = repeat_byte(0x80);
+const HIGH_BIT_OF_EACH_BYTE: u64 = fill_u64_with_byte(0x80);
 
-const fn repeat_byte(byte: u8) -> u64 {
+const fn fill_u64_with_byte(byte: u8) -> u64 {
     u64::from_le_bytes([byte; BYTES_EXAMINED_TOGETHER])
 }
 
 /// Returns a mask of the bytes in `bytes` from `first` to `last`: in each of them the highest bit
 /// is set. All bytes must be ASCII.
 const fn mask_bytes_in_range(bytes: u64, first: u8, last: u8) -> u64 {
-    let from_first = bytes + repeat_byte(0x80 - first);
-    let beyond_last = bytes + repeat_byte(0x7f - last);
+    let from_first = bytes + fill_u64_with_byte(0x80 - first);
+    let beyond_last = bytes + fill_u64_with_byte(0x7f - last);
     from_first & !beyond_last & HIGH_BIT_OF_EACH_BYTE
 }
 
 /// Returns a mask of the bytes that equal a character. All bytes must be ASCII.
-const fn mask_bytes_equal_to(bytes: u64, character: u8) -> u64 {
+const fn bit_mask_of_bytes_equal_to(bytes: u64, character: u8) -> u64 {
     mask_bytes_in_range(bytes, character, character)
 }
 
@@ -43,9 +43,9 @@ const fn mask_bytes_equal_to(bytes: u64, character: u8) -> u64 {
 /// character among the first two bytes.
 pub(crate) struct PatternStartPositions<'a> {
     text: &'a str,
-    /// Table that is indexed by [`word_start_hash`]: an entry is not 0 if words with this hash are
+    /// Table that is indexed by [`hash_word_prefix`]: an entry is not 0 if words with this hash are
     /// sought.
-    sought: &'a [u8; WORD_START_HASH_COUNT],
+    sought: &'a [u8; WORD_PREFIX_HASH_VALUE_COUNT],
     /// Position of the first byte that was not examined yet.
     at: usize,
     /// Position of the bytes that were examined last, and a bit mask of those bytes at which a word
@@ -57,7 +57,7 @@ pub(crate) struct PatternStartPositions<'a> {
 }
 
 impl<'a> PatternStartPositions<'a> {
-    pub(crate) fn of_text(text: &'a str, sought: &'a [u8; WORD_START_HASH_COUNT]) -> Self {
+    pub(crate) fn of_text(text: &'a str, sought: &'a [u8; WORD_PREFIX_HASH_VALUE_COUNT]) -> Self {
         Self {
             text,
             sought,
@@ -76,7 +76,7 @@ impl<'a> PatternStartPositions<'a> {
 
     /// Whether a character examined so far is a `:` or `#`. A line that poses as a turn of the
     /// conversation contains at least one of them.
-    pub(crate) fn has_speaker_turn_mark(&self) -> bool {
+    pub(crate) fn has_colon_or_hash(&self) -> bool {
         self.has_turns
     }
 
@@ -92,29 +92,28 @@ impl<'a> PatternStartPositions<'a> {
         let bytes = u64::from_le_bytes(bytes);
         match ((bytes & HIGH_BIT_OF_EACH_BYTE).trailing_zeros() / 8) as usize {
             0 => self.examine_non_ascii_character(),
-            BYTES_EXAMINED_TOGETHER => {
-                self.examine_ascii_characters(bytes, BYTES_EXAMINED_TOGETHER)
-            }
-            n_ascii => self.examine_ascii_characters(bytes & !(u64::MAX << (8 * n_ascii)), n_ascii),
+            BYTES_EXAMINED_TOGETHER => self.scan_ascii_word_starts(bytes, BYTES_EXAMINED_TOGETHER),
+            n_ascii => self.scan_ascii_word_starts(bytes & !(u64::MAX << (8 * n_ascii)), n_ascii),
         }
     }
 
     /// Examines `n` ASCII characters, the first in the lowest byte. The bytes above them are 0.
-    fn examine_ascii_characters(&mut self, bytes: u64, n: usize) {
-        let letters = mask_bytes_in_range(bytes | repeat_byte(0x20), b'a', b'z');
+    fn scan_ascii_word_starts(&mut self, bytes: u64, n: usize) {
+        let letters = mask_bytes_in_range(bytes | fill_u64_with_byte(0x20), b'a', b'z');
         let plain = letters | mask_bytes_in_range(bytes, b'0', b'9');
         let before = u64::from(self.is_inside) << 7;
         let mut words = plain;
         // An apostrophe continues a word but begins none.
-        let apostrophes = mask_bytes_equal_to(bytes, b'\'');
+        let apostrophes = bit_mask_of_bytes_equal_to(bytes, b'\'');
         if apostrophes != 0 {
             (0..BYTES_EXAMINED_TOGETHER).for_each(|_| words |= apostrophes & (words << 8 | before));
         }
         self.last = (self.at, words & !(words << 8 | before));
         self.is_inside = words >> (8 * n - 1) & 1 != 0;
-        let marks = [b'<', b'[', b'-'].map(|mark| mask_bytes_equal_to(bytes, mark));
+        let marks = [b'<', b'[', b'-'].map(|mark| bit_mask_of_bytes_equal_to(bytes, mark));
         self.has_marks |= marks[0] | marks[1] | marks[2] != 0;
-        self.has_turns |= mask_bytes_equal_to(bytes, b':') | mask_bytes_equal_to(bytes, b'#') != 0;
+        self.has_turns |=
+            bit_mask_of_bytes_equal_to(bytes, b':') | bit_mask_of_bytes_equal_to(bytes, b'#') != 0;
         self.at += n;
     }
 
@@ -133,7 +132,7 @@ impl<'a> PatternStartPositions<'a> {
     fn may_start_pattern(&self, start: usize) -> bool {
         let bytes = self.text.as_bytes();
         let second = bytes.get(start + 1).copied().unwrap_or(0);
-        let number = hash_start_bytes(bytes[start], second);
+        let number = hash_first_two_bytes(bytes[start], second);
         self.sought[number] != 0 || !(bytes[start] | second).is_ascii()
     }
 }
@@ -177,13 +176,16 @@ mod tests {
         starts
     }
 
-    fn starts_of(text: &str, sought: &[u8; WORD_START_HASH_COUNT]) -> (Vec<usize>, bool, bool) {
+    fn starts_of(
+        text: &str,
+        sought: &[u8; WORD_PREFIX_HASH_VALUE_COUNT],
+    ) -> (Vec<usize>, bool, bool) {
         let mut starts = PatternStartPositions::of_text(text, sought);
         let found = starts.by_ref().collect();
         (
             found,
             starts.has_chat_marker_start(),
-            starts.has_speaker_turn_mark(),
+            starts.has_colon_or_hash(),
         )
     }
 
@@ -206,7 +208,8 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1)
                 >> 3;
-            let (found, has_marks, has_turns) = starts_of(&text, &[1; WORD_START_HASH_COUNT]);
+            let (found, has_marks, has_turns) =
+                starts_of(&text, &[1; WORD_PREFIX_HASH_VALUE_COUNT]);
             assert_eq!(found, simple_starts(&text), "{text:?}");
             assert_eq!(has_marks, text.contains(['<', '[', '-']), "{text:?}");
             assert_eq!(has_turns, text.contains([':', '#']), "{text:?}");
@@ -215,9 +218,9 @@ mod tests {
 
     #[test]
     fn only_words_that_are_looked_for_are_returned_and_those_beyond_ascii() {
-        let mut sought = [0; WORD_START_HASH_COUNT];
-        sought[word_start_hash(b"ignore")] = 1;
-        sought[word_start_hash(b"x")] = 1;
+        let mut sought = [0; WORD_PREFIX_HASH_VALUE_COUNT];
+        sought[hash_word_prefix(b"ignore")] = 1;
+        sought[hash_word_prefix(b"x")] = 1;
         let text = "Please IGNORE éa, aé and all of it; ignoring 1gnore x";
         let found = starts_of(text, &sought).0;
         let words: Vec<&str> = found

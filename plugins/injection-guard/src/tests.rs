@@ -244,7 +244,7 @@ fn nothing_is_stored_without_a_find_and_an_instance_that_has_forgotten_its_posit
         tool_result_message("m3", "fetch", ATTACK_TEXT_SAMPLES[3]),
     ];
     assert_eq!(run_pre_reason(&poisoned).inject.len(), 1);
-    crate::memory::ExaminedPositionHandle::for_calling_agent().set_last_examined_message_id("");
+    crate::memory::ConversationScanCursor::for_calling_agent().set_last_examined_message_id("");
     assert_eq!(run_pre_reason(&poisoned), RequestOutcome::default());
 }
 

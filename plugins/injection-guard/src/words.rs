@@ -40,7 +40,7 @@ impl WordByteRange {
         if start == text.len() {
             return None;
         }
-        let (end, seen) = find_character_run_end(text, start, WORD_CHARACTER_KINDS, |it| {
+        let (end, seen) = find_character_run_end(text, start, CHARACTER_KINDS_WITHIN_WORDS, |it| {
             it.is_alphanumeric() || it == '’'
         });
         Some(Self { start, end, seen })
@@ -53,24 +53,24 @@ impl WordByteRange {
 
 /// Returns the word that starts at this position, and the words after it. An ASCII word keeps its
 /// case.
-pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, FollowingWords<'_>)> {
+pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, RemainingTextWords<'_>)> {
     let span = WordByteRange::find_next_word(text, start)?;
-    let word = match span.seen & NON_ASCII_KIND {
+    let word = match span.seen & NON_ASCII_CHARACTER_KIND {
         0 => Cow::Borrowed(&text[span.start..span.end]),
         _ => span.normalize_word_in_text(text),
     };
     let from = span.end;
-    Some((word, FollowingWords { text, from }))
+    Some((word, RemainingTextWords { text, from }))
 }
 
 /// The words after a word of a text, where index 1 is the next word. All words count as one
 /// sentence, because the ends of sentences are not known yet. A match must be checked again later.
-pub(crate) struct FollowingWords<'a> {
+pub(crate) struct RemainingTextWords<'a> {
     text: &'a str,
     from: usize,
 }
 
-impl SentenceWordAccess for FollowingWords<'_> {
+impl SentenceWordAccess for RemainingTextWords<'_> {
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         // Search from the start at each call: patterns look only a few words ahead.
         let mut span = WordByteRange::find_next_word(self.text, self.from)?;
@@ -84,7 +84,7 @@ impl SentenceWordAccess for FollowingWords<'_> {
 /// Splits a text into its words.
 pub(crate) fn split_words(text: &str) -> Vec<NormalizedTextWord<'_>> {
     let mut words: Vec<NormalizedTextWord<'_>> = Vec::new();
-    let mut quotes = OpenQuoteKinds::default();
+    let mut quotes = UnclosedQuoteState::default();
     let mut rest = 0;
     while let Some(span) = WordByteRange::find_next_word(text, rest) {
         let start = span.start;
@@ -115,28 +115,29 @@ pub(crate) fn split_words(text: &str) -> Vec<NormalizedTextWord<'_>> {
 }
 
 /// Kinds of ASCII characters, as bits: lower-case letter or digit, capital, apostrophe, anything
-/// else. The characters of a word are [`WORD_CHARACTER_KINDS`], those between two words
+/// else. The characters of a word are [`CHARACTER_KINDS_WITHIN_WORDS`], those between two words
 /// [`WORD_SEPARATOR_KINDS`]. An apostrophe is in both sets: it may be part of a word, but begins
 /// none.
 const LOWERCASE_OR_DIGIT_KIND: u8 = 1;
 const CAPITAL_LETTER_KIND: u8 = 2;
-const APOSTROPHE_KIND: u8 = 4;
-const OTHER_ASCII_KIND: u8 = 8;
-const WORD_CHARACTER_KINDS: u8 = LOWERCASE_OR_DIGIT_KIND | CAPITAL_LETTER_KIND | APOSTROPHE_KIND;
-const WORD_SEPARATOR_KINDS: u8 = OTHER_ASCII_KIND | APOSTROPHE_KIND;
+const APOSTROPHE_CHARACTER_KIND: u8 = 4;
+const OTHER_ASCII_CHARACTER_KIND: u8 = 8;
+const CHARACTER_KINDS_WITHIN_WORDS: u8 =
+    LOWERCASE_OR_DIGIT_KIND | CAPITAL_LETTER_KIND | APOSTROPHE_CHARACTER_KIND;
+const WORD_SEPARATOR_KINDS: u8 = OTHER_ASCII_CHARACTER_KIND | APOSTROPHE_CHARACTER_KIND;
 /// Kind of a non-ASCII character.
-const NON_ASCII_KIND: u8 = 16;
+const NON_ASCII_CHARACTER_KIND: u8 = 16;
 
 /// Kind of each byte.
 const CHARACTER_KIND_BY_BYTE: [u8; 256] = {
-    let mut kinds = [NON_ASCII_KIND; 256];
+    let mut kinds = [NON_ASCII_CHARACTER_KIND; 256];
     let mut byte = 0;
     while byte < 128 {
         kinds[byte] = match byte as u8 {
             b'a'..=b'z' | b'0'..=b'9' => LOWERCASE_OR_DIGIT_KIND,
             b'A'..=b'Z' => CAPITAL_LETTER_KIND,
-            b'\'' => APOSTROPHE_KIND,
-            _ => OTHER_ASCII_KIND,
+            b'\'' => APOSTROPHE_CHARACTER_KIND,
+            _ => OTHER_ASCII_CHARACTER_KIND,
         };
         byte += 1;
     }
@@ -157,7 +158,7 @@ fn find_character_run_end(
         let kind = CHARACTER_KIND_BY_BYTE[usize::from(*byte)];
         if kind & kinds != 0 {
             at += 1;
-        } else if kind == NON_ASCII_KIND
+        } else if kind == NON_ASCII_CHARACTER_KIND
             && let Some(character) = text[at..].chars().next()
             && is_one(character)
         {
@@ -183,13 +184,13 @@ struct WordStartContext {
 
 /// Kinds of quotes that are open.
 #[derive(Default)]
-struct OpenQuoteKinds {
+struct UnclosedQuoteState {
     straight: bool,
     backtick: bool,
     curly: bool,
 }
 
-impl OpenQuoteKinds {
+impl UnclosedQuoteState {
     /// Updates the open quotes from `gap`, the text between two words, and returns the context of
     /// the second word.
     fn update_from_text_between_words(&mut self, gap: &str) -> WordStartContext {
@@ -233,7 +234,7 @@ impl OpenQuoteKinds {
 /// Converts a word to lower case. In a word that mixes Latin letters with Cyrillic or Greek ones,
 /// look-alikes become Latin letters.
 fn normalize_word(word: &str, seen: u8) -> Cow<'_, str> {
-    if seen & NON_ASCII_KIND == 0 {
+    if seen & NON_ASCII_CHARACTER_KIND == 0 {
         return if seen & CAPITAL_LETTER_KIND != 0 {
             Cow::Owned(word.to_ascii_lowercase())
         } else {

@@ -15,14 +15,14 @@ mod memory {
 
     /// Arguments of `remember`.
     #[args]
-    struct Remember {
+    struct RememberArguments {
         /// The fact, decision or preference, in full sentences that can be understood without this conversation.
         text: String,
     }
 
     /// Arguments of `recall`.
     #[args]
-    struct Recall {
+    struct RecallArguments {
         /// Words to look for. Empty for the newest memories.
         query: String,
         /// Maximum number of memories to return, 8 when absent, at most 50.
@@ -62,13 +62,13 @@ mod memory {
     /// Remembers something of this project for later conversations: a decision and its reason, a preference of the person, a fact that
     /// took long to find. Never a secret, and nothing that stands in the files anyway.
     #[tool(effect = "write")]
-    fn remember(args: Remember) -> Result<String, Error> {
+    fn remember(args: RememberArguments) -> Result<String, Error> {
         let text = args.text.trim();
         if text.is_empty() || text.chars().count() > MAX_MEMORY_CHARS {
             return Err(format!("a memory has 1 to {MAX_MEMORY_CHARS} characters").into());
         }
-        let checked = check_memory_with_plugins("check", text)?;
-        let kept = check_memory_with_plugins("keep", &checked.text)?;
+        let checked = call_remember_point("check", text)?;
+        let kept = call_remember_point("keep", &checked.text)?;
         if kept.kept_by.is_empty() {
             return Err(
                 "no plugin that keeps memories is loaded, such as project-notes: nothing was kept"
@@ -85,7 +85,7 @@ mod memory {
     /// Recalls what was remembered in earlier conversations about this project. Look here before you ask the person something that they
     /// may have said before, and before you repeat a long search.
     #[tool(effect = "read")]
-    fn recall(args: Recall) -> Result<String, Error> {
+    fn recall(args: RecallArguments) -> Result<String, Error> {
         let limit = args.limit.unwrap_or(DEFAULT_RECALL_LIMIT).clamp(1, 50);
         let query = Query {
             query: args.query,
@@ -111,7 +111,7 @@ mod memory {
     }
 
     /// Calls the gate `remember`, and asks the user if an implementer requests an approval.
-    fn check_memory_with_plugins(phase: &str, text: &str) -> Result<RememberPayload, Error> {
+    fn call_remember_point(phase: &str, text: &str) -> Result<RememberPayload, Error> {
         let memory = RememberPayload {
             phase: phase.to_owned(),
             text: text.to_owned(),
@@ -120,7 +120,7 @@ mod memory {
         let answer = points::call("remember", &serde_json::to_string(&memory)?)?;
         match answer.verdict {
             points::Verdict::Pass => {}
-            points::Verdict::Block(by) => return Err(convert_objection_to_error(&by)),
+            points::Verdict::Block(by) => return Err(plugin_objection_to_error(&by)),
             points::Verdict::Ask(by) => {
                 let reasons: Vec<&str> = by.iter().map(|by| &*by.reason).collect();
                 let question = format!("Remember this? {}\n{text}", reasons.join("; "));
@@ -134,7 +134,7 @@ mod memory {
         Ok(serde_json::from_str(&answer.value)?)
     }
 
-    fn convert_objection_to_error(by: &points::Objection) -> Error {
+    fn plugin_objection_to_error(by: &points::Objection) -> Error {
         Error::Denied(format!("{} refused it: {}", by.plugin, by.reason))
     }
 }

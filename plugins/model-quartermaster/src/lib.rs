@@ -9,7 +9,7 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod model_quartermaster {
-    use crate::pick::{PickSettings, TurnModelDecision, pick_model};
+    use crate::pick::{ModelSelectionSettings, TurnModelDecision, pick_model};
     use crate::stats::TaskStats;
     use crate::task::{self, RunningTurn};
     use rind_sdk::prelude::*;
@@ -32,7 +32,7 @@ mod model_quartermaster {
 
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
-        let settings = config::shared::<PickSettings>()?;
+        let settings = config::shared::<ModelSelectionSettings>()?;
         // Pick no model for a request outside of the conversation: such a request names its model.
         if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());
@@ -48,7 +48,7 @@ mod model_quartermaster {
                     &request.model,
                     &stats,
                     &settings,
-                    task::turn_hash_fraction(),
+                    task::hash_turn_to_fraction(),
                 );
                 let mut running = RunningTurn::new(caller::turn(), kind, &request.model);
                 let done = match &pick.action {
@@ -135,7 +135,7 @@ mod model_quartermaster {
             return Ok(());
         };
         state::remove(&running_turn_key())?;
-        let settings: PickSettings = config::all()?;
+        let settings: ModelSelectionSettings = config::all()?;
         (running.results, running.errors) = task::count_tool_results(&session::messages(ALL));
         if let Some(seen) = running.summarize_ended_turn(summary.stop) {
             // Read the statistics only now, because another session may have changed them during

@@ -20,7 +20,7 @@ pub(crate) struct ModelCandidate {
 
 /// The operator's settings.
 #[data]
-pub(crate) struct PickSettings {
+pub(crate) struct ModelSelectionSettings {
     pub(crate) models: Vec<ModelCandidate>,
     pub(crate) enforce_from: f64,
     pub(crate) suggest_from: f64,
@@ -29,7 +29,7 @@ pub(crate) struct PickSettings {
     pub(crate) explore: f64,
 }
 
-impl PickSettings {
+impl ModelSelectionSettings {
     pub(crate) fn model_names(&self) -> Vec<String> {
         self.models.iter().map(|model| model.name.clone()).collect()
     }
@@ -68,7 +68,7 @@ pub(crate) fn pick_model(
     kind: &str,
     current: &str,
     stats: &TaskStats,
-    settings: &PickSettings,
+    settings: &ModelSelectionSettings,
     chance: f64,
 ) -> ModelDecisionWithReason {
     if !settings.is_candidate_model(current) {
@@ -133,7 +133,11 @@ pub(crate) fn pick_model(
 }
 
 /// Returns the model with the fewest observed turns of a kind.
-fn least_observed_model(kind: &str, stats: &TaskStats, settings: &PickSettings) -> Option<String> {
+fn least_observed_model(
+    kind: &str,
+    stats: &TaskStats,
+    settings: &ModelSelectionSettings,
+) -> Option<String> {
     let turns = |model: &&ModelCandidate| stats.model_stat(kind, &model.name).n;
     let least = settings
         .models
@@ -191,14 +195,14 @@ mod tests {
     use super::*;
     use crate::stats::FinishedTurnStats;
 
-    fn settings(models: &[(&str, Option<f64>)]) -> PickSettings {
+    fn settings(models: &[(&str, Option<f64>)]) -> ModelSelectionSettings {
         let models = models.iter().map(|(name, price)| ModelCandidate {
             name: (*name).to_owned(),
             input_price: *price,
             output_price: *price,
             latency_ms: None,
         });
-        PickSettings {
+        ModelSelectionSettings {
             models: models.collect(),
             enforce_from: 0.85,
             suggest_from: 0.65,

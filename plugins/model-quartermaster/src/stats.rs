@@ -6,7 +6,7 @@ use rind_sdk::data;
 
 /// Number of turns of a model and kind of task at which all their sums are halved, so that old
 /// turns count less and no sum grows without limit.
-const SUM_HALVING_TURN_COUNT: f64 = 1000.0;
+const MODEL_STATS_HALVING_TURN_COUNT: f64 = 1000.0;
 
 /// Quantile of the normal distribution for a two-sided confidence interval of 95 %.
 const CONFIDENCE_95_PERCENT_Z_SCORE: f64 = 1.96;
@@ -38,7 +38,7 @@ pub(crate) struct FinishedTurnStats {
 
 impl ModelStat {
     pub(crate) fn add_turn(&mut self, seen: FinishedTurnStats) {
-        if self.n >= SUM_HALVING_TURN_COUNT {
+        if self.n >= MODEL_STATS_HALVING_TURN_COUNT {
             for number in [
                 &mut self.n,
                 &mut self.good,
@@ -150,7 +150,10 @@ mod tests {
             stats.add_turn("k", "other", seen, &listed);
         }
         let stat = stats.model_stat("k", "a");
-        assert!(stat.n <= SUM_HALVING_TURN_COUNT && stat.n >= SUM_HALVING_TURN_COUNT / 2.0);
+        assert!(
+            stat.n <= MODEL_STATS_HALVING_TURN_COUNT
+                && stat.n >= MODEL_STATS_HALVING_TURN_COUNT / 2.0
+        );
         assert!((stat.good - stat.n).abs() < 1e-9);
         assert_eq!(stats.model_stat("k", "other"), ModelStat::default());
         stats.add_turn("k", "b", seen, &listed[1..]);

@@ -6,7 +6,7 @@ use rind_sdk::prelude::*;
 use crate::stats::FinishedTurnStats;
 
 /// Maximum size, in bytes, of a short and of a medium input. Larger inputs count as `long`.
-const MAX_INPUT_BYTES_BY_SIZE_CLASS: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
+const INPUT_SIZE_CLASS_MAX_BYTES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
 
 /// Running turn of an agent.
 #[data]
@@ -75,7 +75,7 @@ pub(crate) fn task_kind(messages: &[Message]) -> String {
         .rev()
         .find(|message| message.role == Role::User);
     let n_bytes = input.map_or(0, |message| message.text().len());
-    let size = MAX_INPUT_BYTES_BY_SIZE_CLASS
+    let size = INPUT_SIZE_CLASS_MAX_BYTES
         .iter()
         .find(|(most, _)| n_bytes <= *most);
     let size = size.map_or("long", |(_, name)| name);
@@ -99,7 +99,7 @@ pub(crate) fn count_tool_results(messages: &[Message]) -> (u32, u32) {
 /// Returns a number from 0 to 1 that is the same for the same turn. It is an FNV-1a hash with the
 /// finalizer of MurmurHash3, because the turn's number comes last in the text and FNV-1a alone
 /// spreads the last bytes badly.
-pub(crate) fn turn_hash_fraction() -> f64 {
+pub(crate) fn hash_turn_to_fraction() -> f64 {
     let text = format!(
         "{} {} {}",
         caller::session(),
@@ -194,7 +194,7 @@ mod tests {
                 turn: *turn,
                 ..Caller::default()
             });
-            turn_hash_fraction() < 0.2
+            hash_turn_to_fraction() < 0.2
         });
         let n = below.count();
         assert!((120..280).contains(&n), "{n}");

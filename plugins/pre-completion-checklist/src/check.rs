@@ -5,12 +5,12 @@ use crate::command::parse_line_commands;
 
 /// Whether a shell line always fails if a check in it fails. A check is a command that matches a
 /// pattern. `None` if the line runs no check.
-pub(crate) fn is_line_failed_by_check(line: &str, patterns: &[String]) -> Option<bool> {
+pub(crate) fn is_check_failure_propagated(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = parse_line_commands(line);
     let is_check = |words: &[String]| {
         patterns
             .iter()
-            .any(|pattern| matches_check_pattern(words, pattern))
+            .any(|pattern| matches_command_pattern(words, pattern))
     };
     let mut checks = commands
         .iter()
@@ -22,7 +22,7 @@ pub(crate) fn is_line_failed_by_check(line: &str, patterns: &[String]) -> Option
 
 /// Whether the first words of a command match the words of a pattern. Options and `+toolchain`
 /// between them are skipped.
-fn matches_check_pattern(words: &[String], pattern: &str) -> bool {
+fn matches_command_pattern(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
     pattern
         .split_whitespace()

@@ -41,7 +41,7 @@ enum CommandOperator {
 
 /// Command of a shell line, whose words still include wrappers and assignments.
 #[derive(Debug, Default)]
-struct UnstrippedShellCommand {
+struct RawShellCommand {
     words: Vec<String>,
     /// Shell operator that follows the command; `None` at the end of the line.
     after: Option<CommandOperator>,
@@ -61,13 +61,13 @@ struct UnstrippedShellCommand {
 /// ```
 pub(crate) fn parse_line_commands(line: &str) -> Vec<ShellLineCommand> {
     let mut found = Vec::new();
-    collect_line_commands(line, 0, true, &mut found);
+    collect_shell_line_commands(line, 0, true, &mut found);
     found
 }
 
 /// Whether the complete line fails whenever the command at the index `at` fails. False if this
 /// cannot be determined.
-fn determines_exit_code(parts: &[UnstrippedShellCommand], at: usize) -> bool {
+fn is_command_failure_propagated(parts: &[RawShellCommand], at: usize) -> bool {
     const EXIT_CODE_HIDING_KEYWORDS: [&str; 5] = ["!", "elif", "if", "until", "while"];
     let Some(part) = parts.get(at) else {
         return false;
@@ -113,7 +113,7 @@ fn determines_exit_code(parts: &[UnstrippedShellCommand], at: usize) -> bool {
     true
 }
 
-fn collect_line_commands(
+fn collect_shell_line_commands(
     line: &str,
     depth: usize,
     is_decisive: bool,
@@ -121,7 +121,7 @@ fn collect_line_commands(
 ) {
     let parts = split_into_commands(line);
     for at in 0..parts.len() {
-        let decides = is_decisive && determines_exit_code(&parts, at);
+        let decides = is_decisive && is_command_failure_propagated(&parts, at);
         let words = strip_command_wrappers(
             parts
                 .get(at)
@@ -139,7 +139,7 @@ fn collect_line_commands(
             .and_then(|at| words.get(at + 1))
         {
             Some(inner) if is_shell && depth < MAX_NESTED_BASH_COMMAND_DEPTH => {
-                collect_line_commands(inner, depth + 1, decides, found);
+                collect_shell_line_commands(inner, depth + 1, decides, found);
             }
             _ if is_shell && words.len() > 1 => {
                 // Treat the script like any other program, without parsing it.
@@ -198,8 +198,8 @@ fn is_variable_assignment(word: &str) -> bool {
 }
 
 /// Splits a line into commands, and each command into words. Skips comments and heredocs.
-fn split_into_commands(line: &str) -> Vec<UnstrippedShellCommand> {
-    let mut all = vec![UnstrippedShellCommand::default()];
+fn split_into_commands(line: &str) -> Vec<RawShellCommand> {
+    let mut all = vec![RawShellCommand::default()];
     let mut word: Option<String> = None;
     let mut heredocs: Vec<String> = Vec::new();
     let mut characters = line.chars().peekable();
@@ -263,7 +263,7 @@ fn split_into_commands(line: &str) -> Vec<UnstrippedShellCommand> {
                         _ => CommandOperator::And,
                     });
                 }
-                all.push(UnstrippedShellCommand::default());
+                all.push(RawShellCommand::default());
                 if character == '\n' {
                     for name in heredocs.drain(..) {
                         skip_heredoc(&mut characters, &name);
@@ -278,7 +278,7 @@ fn split_into_commands(line: &str) -> Vec<UnstrippedShellCommand> {
     all
 }
 
-fn push_finished_word(word: &mut Option<String>, all: &mut [UnstrippedShellCommand]) {
+fn push_finished_word(word: &mut Option<String>, all: &mut [RawShellCommand]) {
     if let (Some(word), Some(last)) = (word.take(), all.last_mut()) {
         last.words.push(word);
     }

@@ -15,7 +15,7 @@ mod pre_completion_checklist {
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let settings = config::shared::<ChecklistSettings>()?;
-        let did = ToolCallProgressEffect::from_finished_call(finished, &settings);
+        let did = ToolCallProgressEffect::classify_finished_call(finished, &settings);
         if did != ToolCallProgressEffect::Other {
             let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
             if progress.record_call_effect(did) {

@@ -3,10 +3,10 @@
 use rind_sdk::prelude::{Error, FinishedCall, data, state};
 use rind_sdk::serde_json::Value;
 
-use crate::check::is_line_failed_by_check;
+use crate::check::is_check_failure_propagated;
 
 /// Maximum number of files that an objection names.
-const MAX_FILES_IN_OBJECTION: usize = 20;
+const MAX_FILES_IN_REJECTION_REASON: usize = 20;
 
 /// Maximum length in characters of a command that an objection quotes.
 const MAX_QUOTED_COMMAND_CHARS: usize = 120;
@@ -34,7 +34,7 @@ pub(crate) enum ToolCallProgressEffect {
     /// A check that passed.
     Check,
     /// A check that failed, or whose result is unknown.
-    Unproven(UnprovenCheck),
+    Unproven(FailedOrInconclusiveCheck),
     /// Neither an edit nor a check.
     Other,
 }
@@ -42,7 +42,7 @@ pub(crate) enum ToolCallProgressEffect {
 /// A check that does not prove that the edits are correct.
 #[data]
 #[derive(PartialEq, Eq)]
-pub(crate) struct UnprovenCheck {
+pub(crate) struct FailedOrInconclusiveCheck {
     /// Command line, or name of the tool.
     what: String,
     /// Whether the check is taken as failed. If false, its result is unknown, because the shell
@@ -52,7 +52,7 @@ pub(crate) struct UnprovenCheck {
 
 impl ToolCallProgressEffect {
     /// Returns the effect of a finished call; [`Self::Other`] for a refused call.
-    pub(crate) fn from_finished_call(
+    pub(crate) fn classify_finished_call(
         finished: &FinishedCall,
         settings: &ChecklistSettings,
     ) -> Self {
@@ -77,17 +77,17 @@ impl ToolCallProgressEffect {
         let decides = if settings.check_tools.contains(&call.name) {
             Some(true)
         } else {
-            line.and_then(|line| is_line_failed_by_check(line, &settings.checks))
+            line.and_then(|line| is_check_failure_propagated(line, &settings.checks))
         };
         let what = || format_command_line(line.unwrap_or(&call.name));
         match decides {
             _ if was_refused => Self::Other,
             None => Self::Other,
-            Some(_) if is_error => Self::Unproven(UnprovenCheck {
+            Some(_) if is_error => Self::Unproven(FailedOrInconclusiveCheck {
                 what: what(),
                 has_failed: true,
             }),
-            Some(false) => Self::Unproven(UnprovenCheck {
+            Some(false) => Self::Unproven(FailedOrInconclusiveCheck {
                 what: what(),
                 has_failed: false,
             }),
@@ -106,7 +106,7 @@ pub(crate) struct TurnProgress {
     unchecked: Vec<String>,
     /// Last check since the last edit, if the check failed or its result is unknown.
     #[serde(default)]
-    unproven: Option<UnprovenCheck>,
+    unproven: Option<FailedOrInconclusiveCheck>,
     /// Whether an answer of this turn was already rejected.
     was_sent_back: bool,
 }
@@ -170,10 +170,14 @@ impl TurnProgress {
         let named = self
             .unchecked
             .iter()
-            .take(MAX_FILES_IN_OBJECTION)
+            .take(MAX_FILES_IN_REJECTION_REASON)
             .map(|path| format!("`{path}`"));
         let mut files = named.collect::<Vec<_>>().join(", ");
-        if let Some(more @ 1..) = self.unchecked.len().checked_sub(MAX_FILES_IN_OBJECTION) {
+        if let Some(more @ 1..) = self
+            .unchecked
+            .len()
+            .checked_sub(MAX_FILES_IN_REJECTION_REASON)
+        {
             files.push_str(&format!(" and {more} more"));
         }
         let (why, of_person) = match &self.unproven {
@@ -181,14 +185,14 @@ impl TurnProgress {
                 "no build, test or check ran after the last edit".to_owned(),
                 format!("no build, test or check ran after {files} changed"),
             ),
-            Some(UnprovenCheck {
+            Some(FailedOrInconclusiveCheck {
                 what,
                 has_failed: true,
             }) => (
                 format!("the last check after that failed: `{what}`"),
                 format!("`{what}` failed after the last edit of {files}"),
             ),
-            Some(UnprovenCheck { what, .. }) => (
+            Some(FailedOrInconclusiveCheck { what, .. }) => (
                 format!(
                     "the exit code of `{what}` is not that of its check; run the check so that the line fails when it does, \
                      for one with `set -o pipefail`"

@@ -1,6 +1,6 @@
 //! Tests of the parsing of commands, and of the hooks on the SDK's in-memory host.
 
-use crate::check::is_line_failed_by_check;
+use crate::check::is_check_failure_propagated;
 use crate::command::parse_line_commands;
 use crate::pre_completion_checklist::{
     __rind_hook_post_reason as post_reason, __rind_hook_post_tool as post_tool,
@@ -38,7 +38,7 @@ fn default_check_patterns() -> Vec<String> {
 }
 
 fn does_line_run_check(line: &str, patterns: &[String]) -> bool {
-    is_line_failed_by_check(line, patterns).is_some()
+    is_check_failure_propagated(line, patterns).is_some()
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn a_line_that_hides_the_exit_code_of_its_check_is_recognized() {
         ("set -e; make | cat", false),
     ] {
         assert_eq!(
-            is_line_failed_by_check(line, &checks),
+            is_check_failure_propagated(line, &checks),
             Some(shows),
             "{line}: {:?}",
             parse_line_commands(line)
         );
     }
-    assert_eq!(is_line_failed_by_check("ls | cat", &checks), None);
+    assert_eq!(is_check_failure_propagated("ls | cat", &checks), None);
 }
 
 #[test]

@@ -35,7 +35,7 @@ mod project_notes {
     }
 
     #[implements("memory.recall")]
-    fn recall(query: Query) -> Result<RecallAnswer, Error> {
+    fn recall_notes(query: Query) -> Result<RecallAnswer, Error> {
         let file = NoteFile::read_file(&caller::workspace())?;
         let best = notes::find_notes(&file.notes, &query.query).into_iter();
         let best = best.take(query.limit as usize).map(|note| FoundNote {
@@ -48,7 +48,7 @@ mod project_notes {
     }
 
     #[implements("memory.remember")]
-    fn remember(mut memory: RememberPayload) -> Result<PointOutcome, Error> {
+    fn store_note(mut memory: RememberPayload) -> Result<PointOutcome, Error> {
         if memory.phase != "keep" {
             return Ok(PointOutcome::pass());
         }

@@ -7,15 +7,15 @@ use rind_sdk::data;
 
 /// Sum of the counts of the tools that followed a sequence, at which all these counts are halved,
 /// so that recent calls count more than old ones.
-const FOLLOWER_COUNT_HALVING_THRESHOLD: u32 = 200;
+const NEXT_TOOL_COUNT_HALVING_THRESHOLD: u32 = 200;
 
 /// Maximum number of different tools that are counted after the same sequence. The most frequent
 /// ones are kept.
-const MAX_FOLLOWERS_PER_TOOL_SEQUENCE: usize = 12;
+const MAX_NEXT_TOOLS_PER_SEQUENCE: usize = 12;
 
 /// The operator's settings.
 #[data]
-pub(crate) struct FollowSettings {
+pub(crate) struct NextToolSuggestionSettings {
     /// Minimum share, from 0 to 1, of the cases after a sequence in which the tool came next, for
     /// suggesting the tool.
     pub(crate) confidence: f64,
@@ -35,7 +35,7 @@ pub(crate) struct FollowSettings {
 #[data]
 #[derive(Default)]
 #[serde(transparent)]
-pub(crate) struct ToolFollowers(BTreeMap<String, u32>);
+pub(crate) struct NextToolCounts(BTreeMap<String, u32>);
 
 /// The tool that came next most often.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) struct MostFrequentNextTool {
     pub(crate) total: u32,
 }
 
-impl ToolFollowers {
+impl NextToolCounts {
     /// Returns the sum of all counts.
     pub(crate) fn total_count(&self) -> u32 {
         self.0
@@ -58,26 +58,26 @@ impl ToolFollowers {
 
     /// Counts that a tool came next.
     pub(crate) fn increment_tool_count(&mut self, tool: &str) {
-        self.add_tool_count(tool, 1);
+        self.add_to_tool_count(tool, 1);
     }
 
     /// Adds the counts of `others`.
     pub(crate) fn merge_counts(&mut self, others: &Self) {
         for (tool, times) in &others.0 {
-            self.add_tool_count(tool, *times);
+            self.add_to_tool_count(tool, *times);
         }
     }
 
     /// Adds `times` to the count of a tool. Halves all counts as often as if one had been added
     /// `times` times.
-    fn add_tool_count(&mut self, tool: &str, mut times: u32) {
+    fn add_to_tool_count(&mut self, tool: &str, mut times: u32) {
         while times > 0 {
-            if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS_PER_TOOL_SEQUENCE {
+            if !self.0.contains_key(tool) && self.0.len() >= MAX_NEXT_TOOLS_PER_SEQUENCE {
                 let rarest = self.0.iter().min_by_key(|(_, count)| **count);
                 let rarest = rarest.map(|(name, _)| name.clone());
                 rarest.and_then(|name| self.0.remove(&name));
             }
-            let room = FOLLOWER_COUNT_HALVING_THRESHOLD
+            let room = NEXT_TOOL_COUNT_HALVING_THRESHOLD
                 .saturating_sub(self.total_count())
                 .max(1);
             let added = times.min(room);
@@ -106,7 +106,7 @@ impl ToolFollowers {
 }
 
 /// Returns the sequences at the end of `before`: the last two tools, then the last tool alone.
-pub(crate) fn last_tool_sequences(before: &[String]) -> impl Iterator<Item = &[String]> {
+pub(crate) fn trailing_tool_sequences(before: &[String]) -> impl Iterator<Item = &[String]> {
     let n = before.len();
     [2, 1]
         .into_iter()
@@ -118,10 +118,10 @@ pub(crate) fn last_tool_sequences(before: &[String]) -> impl Iterator<Item = &[S
 /// sequence of tools that was counted often enough.
 pub(crate) fn suggest_next_tool(
     before: &[String],
-    settings: &FollowSettings,
-    followers: impl Fn(&[String]) -> Option<ToolFollowers>,
+    settings: &NextToolSuggestionSettings,
+    followers: impl Fn(&[String]) -> Option<NextToolCounts>,
 ) -> Option<String> {
-    let seen = last_tool_sequences(before).find_map(|place| {
+    let seen = trailing_tool_sequences(before).find_map(|place| {
         let favourite = followers(place)?.most_frequent_tool()?;
         (favourite.total >= settings.observations).then_some((place, favourite))
     });

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rind_sdk::data;
 use rind_sdk::prelude::{Error, caller, store};
 
-use crate::follow::ToolFollowers;
+use crate::follow::NextToolCounts;
 
 const TOOL_SEQUENCE_STORE_KEY_PREFIX: &str = "after/";
 
@@ -15,7 +15,7 @@ const TOOL_SEQUENCE_STORE_KEY_PREFIX: &str = "after/";
 const MAX_TOOLS_WITH_STORED_COUNTS: usize = 512;
 
 /// Maximum number of tool sequences that end with the same tool.
-const MAX_SEQUENCES_PER_LAST_TOOL: usize = 64;
+const MAX_SEQUENCES_ENDING_WITH_TOOL: usize = 64;
 
 /// Counts of the sequences that end with one tool, by the tool before it. The empty name stands for
 /// the sequence that consists of this tool alone.
@@ -28,19 +28,19 @@ const MAX_SEQUENCES_PER_LAST_TOOL: usize = 64;
 #[data]
 #[derive(Default)]
 #[serde(transparent)]
-struct ToolSequences(BTreeMap<String, ToolFollowers>);
+struct ToolSequences(BTreeMap<String, NextToolCounts>);
 
 impl ToolSequences {
     /// Returns the sum of the counts of all sequences.
     fn total_count(&self) -> u32 {
-        let totals = self.0.values().map(ToolFollowers::total_count);
+        let totals = self.0.values().map(NextToolCounts::total_count);
         totals.fold(0, u32::saturating_add)
     }
 
     /// Adds `more` to the counts of one sequence. If there are too many sequences, the sequence
     /// with the smallest sum is dropped.
-    fn merge_sequence_counts(&mut self, before: &str, more: &ToolFollowers) {
-        if !self.0.contains_key(before) && self.0.len() >= MAX_SEQUENCES_PER_LAST_TOOL {
+    fn merge_sequence_counts(&mut self, before: &str, more: &NextToolCounts) {
+        if !self.0.contains_key(before) && self.0.len() >= MAX_SEQUENCES_ENDING_WITH_TOOL {
             let rarest = self.0.iter().min_by_key(|(_, counts)| counts.total_count());
             let rarest = rarest.map(|(name, _)| name.clone());
             rarest.and_then(|name| self.0.remove(&name));
@@ -66,10 +66,10 @@ thread_local! {
 
 /// Adds the counts of a turn to the store, with one write for each tool.
 pub(crate) fn store_tool_sequence_counts(
-    learnt: BTreeMap<String, ToolFollowers>,
+    learnt: BTreeMap<String, NextToolCounts>,
 ) -> Result<(), Error> {
     CACHED_TOOL_SEQUENCE_COUNTS.take();
-    let mut by_tool: BTreeMap<String, Vec<(String, ToolFollowers)>> = BTreeMap::new();
+    let mut by_tool: BTreeMap<String, Vec<(String, NextToolCounts)>> = BTreeMap::new();
     for (key, more) in learnt {
         let (before, tool) = split_sequence_key(&key);
         let places = by_tool.entry(tool.to_owned()).or_default();
@@ -92,12 +92,12 @@ pub(crate) fn store_tool_sequence_counts(
 
 /// Returns the number of times that each tool came next after a sequence of tools: the counts in
 /// the store, plus those that the turn has learnt but not stored yet.
-pub(crate) fn find_tool_followers(
+pub(crate) fn find_next_tool_counts(
     place: &[String],
-    learnt: &BTreeMap<String, ToolFollowers>,
-) -> Result<Option<ToolFollowers>, Error> {
+    learnt: &BTreeMap<String, NextToolCounts>,
+) -> Result<Option<NextToolCounts>, Error> {
     let key = tool_sequence_key(place);
-    let kept = read_cached_followers(&key)?;
+    let kept = read_stored_next_tool_counts(&key)?;
     let Some(more) = learnt.get(&key) else {
         return Ok(kept);
     };
@@ -107,7 +107,7 @@ pub(crate) fn find_tool_followers(
 }
 
 /// Empties the cache if its content is from another turn or session.
-pub(crate) fn clear_cache_of_other_turn(turn: u32) {
+pub(crate) fn clear_outdated_count_cache(turn: u32) {
     let session = caller::session();
     CACHED_TOOL_SEQUENCE_COUNTS.with_borrow_mut(|seen| {
         if (&seen.session, seen.turn) != (&session, turn) {
@@ -121,7 +121,7 @@ pub(crate) fn clear_cache_of_other_turn(turn: u32) {
 }
 
 /// Returns the stored counts of a sequence. The store is read at most once a turn for each tool.
-fn read_cached_followers(key: &str) -> Result<Option<ToolFollowers>, Error> {
+fn read_stored_next_tool_counts(key: &str) -> Result<Option<NextToolCounts>, Error> {
     let (before, tool) = split_sequence_key(key);
     CACHED_TOOL_SEQUENCE_COUNTS.with_borrow_mut(|seen| {
         if !seen.tools.contains_key(tool) {

@@ -9,9 +9,9 @@ mod trail;
 
 #[rind_sdk::plugin]
 mod quartermaster {
-    use crate::follow::{self, FollowSettings};
+    use crate::follow::{self, NextToolSuggestionSettings};
     use crate::ledger;
-    use crate::trail::AgentTrail;
+    use crate::trail::AgentTurnHistory;
     use rind_sdk::prelude::*;
 
     /// Number of recent messages among which the model's last answer is searched: results of tool
@@ -25,28 +25,28 @@ mod quartermaster {
         if finished.is_refused() {
             return Ok(ResultOutcome::default());
         }
-        let settings = config::shared::<FollowSettings>()?;
+        let settings = config::shared::<NextToolSuggestionSettings>()?;
         let is_silent = !settings.suggest || finished.is_error();
         let call = finished.call();
         let (turn, step) = (caller::turn(), caller::step());
-        let suggested = AgentTrail::update_stored_trail(turn, |trail| {
-            if !trail.is_last_counted_call(step, &call.id) {
+        let suggested = AgentTurnHistory::update_stored_history(turn, |trail| {
+            if !trail.is_last_recorded_call(step, &call.id) {
                 trail.count_next_tool(&call.name);
                 trail.record_call(step, &call.id, &call.name);
             }
             if is_silent {
                 return None;
             }
-            ledger::clear_cache_of_other_turn(turn);
+            ledger::clear_outdated_count_cache(turn);
             let known = |place: &[String]| {
-                ledger::find_tool_followers(place, trail.unstored_counts())
+                ledger::find_next_tool_counts(place, trail.unstored_tool_counts())
                     .ok()
                     .flatten()
             };
             let text = follow::suggest_next_tool(trail.last_tools(), &settings, known)?;
             // Suggest only after the last call of an answer: before that, the model has already
             // chosen the next call.
-            let is_time = trail.may_suggest(step, &text)
+            let is_time = trail.can_suggest_next_tool(step, &text)
                 && is_last_call_of_answer(&session::messages(LOOK_BACK), &call.id);
             is_time.then(|| {
                 trail.record_suggestion(step, &text);
@@ -61,14 +61,18 @@ mod quartermaster {
 
     #[hook]
     fn turn_end(_summary: TurnSummary) -> Result<(), Error> {
-        let learnt = AgentTrail::view_stored_trail(|trail| trail.unstored_counts().clone())?;
+        let learnt =
+            AgentTurnHistory::inspect_stored_history(|trail| trail.unstored_tool_counts().clone())?;
         if learnt.is_empty() {
             return Ok(());
         }
         // Write the store before the trail is cleared: after a crash between the two, counting
         // twice is better than losing counts.
         ledger::store_tool_sequence_counts(learnt)?;
-        AgentTrail::update_stored_trail(caller::turn(), AgentTrail::clear_unstored_counts)
+        AgentTurnHistory::update_stored_history(
+            caller::turn(),
+            AgentTurnHistory::clear_unstored_tool_counts,
+        )
     }
 
     /// Whether a call is the last one in the model's last answer.

@@ -1,26 +1,28 @@
 //! Tests of counts and suggestions, and of the hooks on the SDK's in-memory host.
 
-use crate::follow::{FollowSettings, MostFrequentNextTool, ToolFollowers, suggest_next_tool};
+use crate::follow::{
+    MostFrequentNextTool, NextToolCounts, NextToolSuggestionSettings, suggest_next_tool,
+};
 use crate::ledger;
 use crate::quartermaster::{
     __rind_hook_post_tool as post_tool, __rind_hook_turn_end as turn_end, is_last_call_of_answer,
 };
-use crate::trail::AgentTrail;
+use crate::trail::AgentTurnHistory;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
 use rind_sdk::testing::{self, Caller};
 use std::collections::BTreeMap;
 
-fn follow_settings() -> FollowSettings {
-    FollowSettings {
+fn follow_settings() -> NextToolSuggestionSettings {
+    NextToolSuggestionSettings {
         confidence: 0.6,
         observations: 5,
         suggest: true,
     }
 }
 
-fn followers_with_counts(counts: &[(&str, u32)]) -> ToolFollowers {
-    let mut followers = ToolFollowers::default();
+fn followers_with_counts(counts: &[(&str, u32)]) -> NextToolCounts {
+    let mut followers = NextToolCounts::default();
     for (tool, times) in counts {
         (0..*times).for_each(|_| followers.increment_tool_count(tool));
     }
@@ -139,7 +141,7 @@ fn the_store_is_bounded_and_keeps_the_most_frequent_tools() {
     learn(&tool_names(&["edit_file"]), 5);
     (0..2000).for_each(|number| learn(&[format!("tool-{number}")], 1));
     assert!(store::keys("").unwrap().len() <= 512);
-    let kept = ledger::find_tool_followers(&tool_names(&["edit_file"]), &BTreeMap::new());
+    let kept = ledger::find_next_tool_counts(&tool_names(&["edit_file"]), &BTreeMap::new());
     assert_eq!(kept.unwrap().unwrap().total_count(), 9);
 }
 
@@ -154,7 +156,7 @@ fn the_sequences_of_a_tool_are_bounded_and_the_most_frequent_are_kept() {
         ledger::store_tool_sequence_counts(learnt.into()).unwrap();
     };
     let total = |place: &[&str]| {
-        let kept = ledger::find_tool_followers(&tool_names(place), &BTreeMap::new()).unwrap();
+        let kept = ledger::find_next_tool_counts(&tool_names(place), &BTreeMap::new()).unwrap();
         kept.map(|followers| followers.total_count())
     };
     learn(&tool_names(&["edit_file"]), 7);
@@ -162,7 +164,8 @@ fn the_sequences_of_a_tool_are_bounded_and_the_most_frequent_are_kept() {
     let others = (0..200).map(|number| [format!("tool-{number}"), "edit_file".to_owned()]);
     others.for_each(|place| learn(&place, 1));
     assert_eq!(store::keys("").unwrap(), ["after/edit_file"]);
-    let kept: Option<BTreeMap<String, ToolFollowers>> = store::get_json("after/edit_file").unwrap();
+    let kept: Option<BTreeMap<String, NextToolCounts>> =
+        store::get_json("after/edit_file").unwrap();
     assert_eq!(kept.unwrap().len(), 64);
     assert_eq!(
         (total(&["edit_file"]), total(&["grep", "edit_file"])),
@@ -210,23 +213,23 @@ fn run_turn_end(caller: Caller) {
     turn_end(summary).unwrap();
 }
 
-fn load_trail(caller: Caller) -> AgentTrail {
+fn load_trail(caller: Caller) -> AgentTurnHistory {
     testing::set_caller(caller);
-    AgentTrail::view_stored_trail(AgentTrail::clone).unwrap()
+    AgentTurnHistory::inspect_stored_history(AgentTurnHistory::clone).unwrap()
 }
 
 /// Returns how often a tool came after a sequence, including counts that are not stored yet.
 fn stored_count(before: &[&str], next: &str) -> u64 {
-    let count = |followers: Option<&ToolFollowers>| {
+    let count = |followers: Option<&NextToolCounts>| {
         let counts = rind_sdk::serde_json::to_value(followers).unwrap();
         counts[next].as_u64().unwrap_or_default()
     };
-    let kept = ledger::find_tool_followers(&tool_names(before), &BTreeMap::new()).unwrap();
+    let kept = ledger::find_next_tool_counts(&tool_names(before), &BTreeMap::new()).unwrap();
     let trails = ["main", "sub-1"].map(|agent| load_trail(caller_at_step(agent, 0, 0)));
     let key = ledger::tool_sequence_key(&tool_names(before));
     let waiting = trails
         .iter()
-        .map(|trail| count(trail.unstored_counts().get(&key)));
+        .map(|trail| count(trail.unstored_tool_counts().get(&key)));
     count(kept.as_ref()) + waiting.sum::<u64>()
 }
 
@@ -245,7 +248,7 @@ fn counts_of_a_turn_are_stored_when_it_ends_and_survive_an_interruption() {
     assert_eq!(stored_count(&["grep"], "bash"), 3);
     assert!(
         load_trail(caller_at_step("main", 2, 2))
-            .unstored_counts()
+            .unstored_tool_counts()
             .is_empty()
     );
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use rind_sdk::prelude::{Error, caller, data, state};
 
-use crate::follow::{ToolFollowers, last_tool_sequences};
+use crate::follow::{NextToolCounts, trailing_tool_sequences};
 use crate::ledger::tool_sequence_key;
 
 /// Calls and suggestions of an agent in one turn.
 #[data]
 #[derive(Default)]
-pub(crate) struct AgentTrail {
+pub(crate) struct AgentTurnHistory {
     /// Number of the turn. Tools that were called in an earlier turn do not count as predecessors
     /// of a tool in this turn.
     turn: u32,
@@ -26,36 +26,36 @@ pub(crate) struct AgentTrail {
     /// Counts of the tools that followed a sequence of tools, not yet in the plugin's store. The
     /// key is the store key of the sequence.
     #[serde(default)]
-    learnt: BTreeMap<String, ToolFollowers>,
+    learnt: BTreeMap<String, NextToolCounts>,
 }
 
 thread_local! {
-    static CACHED_AGENT_TRAIL: state::Cached<AgentTrail> = const { state::Cached::new() };
+    static CACHED_AGENT_TURN_HISTORY: state::Cached<AgentTurnHistory> = const { state::Cached::new() };
 }
 
-impl AgentTrail {
+impl AgentTurnHistory {
     /// Changes the agent's trail, which is reset first if the turn is a new one, and stores it in
     /// the session's state.
-    pub(crate) fn update_stored_trail<R>(
+    pub(crate) fn update_stored_history<R>(
         turn: u32,
         change: impl FnOnce(&mut Self) -> R,
     ) -> Result<R, Error> {
         let change = |trail: &mut Self| {
-            trail.reset_trail_for_turn(turn);
+            trail.reset_for_new_turn(turn);
             change(trail)
         };
-        CACHED_AGENT_TRAIL.with(|cached| cached.change(&format_trail_key(), change))
+        CACHED_AGENT_TURN_HISTORY.with(|cached| cached.change(&format_agent_history_key(), change))
     }
 
     /// Passes the calling agent's record of calls and suggestions to `view`. The record may be from
     /// an earlier turn.
-    pub(crate) fn view_stored_trail<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
-        CACHED_AGENT_TRAIL.with(|cached| cached.view(&format_trail_key(), view))
+    pub(crate) fn inspect_stored_history<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
+        CACHED_AGENT_TURN_HISTORY.with(|cached| cached.view(&format_agent_history_key(), view))
     }
 
     /// Resets the trail if the turn is a new one. Keeps counts that are not stored yet: the earlier
     /// turn may have been interrupted.
-    fn reset_trail_for_turn(&mut self, turn: u32) {
+    fn reset_for_new_turn(&mut self, turn: u32) {
         if self.turn != turn {
             *self = Self {
                 turn,
@@ -67,13 +67,13 @@ impl AgentTrail {
 
     /// Whether this call of the step is the one that was counted last, and must not be counted
     /// again.
-    pub(crate) fn is_last_counted_call(&self, step: u32, call: &str) -> bool {
+    pub(crate) fn is_last_recorded_call(&self, step: u32, call: &str) -> bool {
         self.last.0 == step && self.last.1 == call
     }
 
     /// Counts `tool` as the tool that followed each sequence of the agent's last tools.
     pub(crate) fn count_next_tool(&mut self, tool: &str) {
-        for place in last_tool_sequences(&self.tools) {
+        for place in trailing_tool_sequences(&self.tools) {
             self.learnt
                 .entry(tool_sequence_key(place))
                 .or_default()
@@ -82,12 +82,12 @@ impl AgentTrail {
     }
 
     /// Returns the counts that are not in the store yet.
-    pub(crate) fn unstored_counts(&self) -> &BTreeMap<String, ToolFollowers> {
+    pub(crate) fn unstored_tool_counts(&self) -> &BTreeMap<String, NextToolCounts> {
         &self.learnt
     }
 
     /// Forgets the counts of tools after they were stored.
-    pub(crate) fn clear_unstored_counts(&mut self) {
+    pub(crate) fn clear_unstored_tool_counts(&mut self) {
         self.learnt.clear();
     }
 
@@ -107,7 +107,7 @@ impl AgentTrail {
 
     /// Whether a suggestion may be made: at most one in a step, and the same text at most once in a
     /// turn.
-    pub(crate) fn may_suggest(&self, step: u32, text: &str) -> bool {
+    pub(crate) fn can_suggest_next_tool(&self, step: u32, text: &str) -> bool {
         self.suggested_in != step && self.suggested.iter().all(|said| said != text)
     }
 
@@ -118,6 +118,6 @@ impl AgentTrail {
     }
 }
 
-fn format_trail_key() -> String {
+fn format_agent_history_key() -> String {
     format!("trail/{}", caller::agent())
 }

@@ -81,7 +81,7 @@ impl QueueFolder {
     /// Returns the name of the first job whose file has not changed for `settle`. The inner `Err`
     /// means that there is none: it contains the time until a file is old enough, or `None` if
     /// there are no jobs.
-    pub(crate) fn find_first_unchanged_job(
+    pub(crate) fn find_next_ready_job(
         &self,
         settle: Duration,
     ) -> io::Result<Result<String, Option<Duration>>> {

@@ -56,7 +56,7 @@ mod queue {
         }
         loop {
             let settle = Duration::from_secs(settings.settle_seconds);
-            let pause = match folder.find_first_unchanged_job(settle)? {
+            let pause = match folder.find_next_ready_job(settle)? {
                 Ok(name) => {
                     if let Some(job) = folder.claim_job(&name, &create_sortable_id())? {
                         return run_job(&folder, &job, &settings, false);

@@ -273,13 +273,13 @@ fn a_file_that_is_still_being_written_is_not_claimed() {
     queue.write_job("a.md", "half");
     let settle = Duration::from_secs(3600);
     let left = folder
-        .find_first_unchanged_job(settle)
+        .find_next_ready_job(settle)
         .unwrap()
         .unwrap_err()
         .unwrap();
     assert!(left > Duration::from_secs(3500), "{left:?}");
     assert_eq!(
-        folder.find_first_unchanged_job(Duration::ZERO).unwrap(),
+        folder.find_next_ready_job(Duration::ZERO).unwrap(),
         Ok("a.md".to_owned())
     );
     // Hidden files, results, and names that would be too long with an id are not jobs.
@@ -288,7 +288,7 @@ fn a_file_that_is_still_being_written_is_not_claimed() {
         queue.write_job(name, "x");
     }
     assert_eq!(
-        folder.find_first_unchanged_job(Duration::ZERO).unwrap(),
+        folder.find_next_ready_job(Duration::ZERO).unwrap(),
         Err(None)
     );
 }

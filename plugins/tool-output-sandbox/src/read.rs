@@ -36,7 +36,7 @@ pub(crate) fn search_all_outputs(
         let Ok(text) = keep::get_output(handle) else {
             continue;
         };
-        if !split_into_output_rows(&text).any(|row| has_match_start(&row, &needle)) {
+        if !split_into_output_rows(&text).any(|row| has_search_match_start(&row, &needle)) {
             continue;
         }
         let left = (bytes * 3 / 4).saturating_sub(found.len());
@@ -78,7 +78,7 @@ pub(crate) fn format_output_rows(
     let mut wanted = numbered.filter(|(_, row)| {
         needle
             .as_ref()
-            .is_none_or(|needle| has_match_start(row, needle))
+            .is_none_or(|needle| has_search_match_start(row, needle))
     });
 
     let mut body = String::new();
@@ -117,7 +117,7 @@ pub(crate) fn format_output_rows(
 }
 
 /// Whether `needle` starts in this row. The match may extend into the next row of the same line.
-fn has_match_start(row: &OutputRow<'_>, needle: &str) -> bool {
+fn has_search_match_start(row: &OutputRow<'_>, needle: &str) -> bool {
     let end = (row.text.len() + needle.len()).saturating_sub(1);
     let window = &row.rest[..row.rest.ceil_char_boundary(end)];
     window.to_ascii_lowercase().contains(needle)

@@ -18,7 +18,7 @@ mod web {
 
     /// Arguments of `fetch_url`.
     #[args]
-    struct FetchUrl {
+    struct FetchUrlArguments {
         /// The whole address, with https://.
         url: String,
         /// Number of characters to pass over, to read a long page on. 0 when absent.
@@ -27,7 +27,7 @@ mod web {
 
     /// Arguments of `web_search`.
     #[args]
-    struct WebSearch {
+    struct WebSearchArguments {
         /// Text to search for.
         query: String,
         /// Maximum number of results, 8 when absent, at most 20.
@@ -36,7 +36,7 @@ mod web {
 
     /// Fetches a page and returns its text as Markdown. Long pages come in parts.
     #[tool(effect = "external")]
-    fn fetch_url(args: FetchUrl) -> Result<String, Error> {
+    fn fetch_url(args: FetchUrlArguments) -> Result<String, Error> {
         let settings: Settings = config::all()?;
         let request = http::Request::get(args.url.trim())
             .header(
@@ -71,7 +71,7 @@ mod web {
 
     /// Searches the web and returns titles, addresses and excerpts. Read the pages that matter with fetch_url.
     #[tool(effect = "external")]
-    fn web_search(args: WebSearch) -> Result<String, Error> {
+    fn web_search(args: WebSearchArguments) -> Result<String, Error> {
         let settings: Settings = config::all()?;
         let count = usize::from(args.count.unwrap_or(8).clamp(1, 20));
         let request = search::build_search_request(

@@ -32,7 +32,7 @@ pub(crate) struct AcceptedWebhookEvent {
 }
 
 /// Parses an event. The error is the reason why no turn is run.
-pub(crate) fn accept_event(
+pub(crate) fn parse_and_filter_event(
     text: &str,
     settings: &WebhookSettings,
 ) -> Result<AcceptedWebhookEvent, String> {

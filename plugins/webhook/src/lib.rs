@@ -8,7 +8,7 @@ mod tests;
 mod webhook {
     use std::time::Duration;
 
-    use crate::event::{AcceptedWebhookEvent, WebhookSettings, accept_event};
+    use crate::event::{AcceptedWebhookEvent, WebhookSettings, parse_and_filter_event};
     use rind_sdk::prelude::*;
     use rind_sdk::turns::{TurnOrder, TurnReport};
     use rind_sdk::waiting::{WakeConditions, Wakeup};
@@ -33,7 +33,7 @@ mod webhook {
         let Wakeup::Message(message) = waiting::wait(&WakeConditions::new().message())? else {
             return schedule_next_run("the host ends");
         };
-        let event = match accept_event(&message.text, &settings) {
+        let event = match parse_and_filter_event(&message.text, &settings) {
             Ok(event) => event,
             Err(why) => return schedule_next_run(&format!("no turn: {why}")),
         };

@@ -53,7 +53,11 @@ async fn go_on(how: &str, steering: Option<&str>) -> (String, String, usize) {
     check_pairs(&messages);
     let lines = messages.iter().map(Message::joined_text);
     let lines = lines.collect::<Vec<_>>().join("\n");
-    (outcome.output, lines, setup.model.bodies().len())
+    (
+        outcome.output,
+        lines,
+        setup.model.recorded_request_bodies().len(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]

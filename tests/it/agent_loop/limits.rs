@@ -19,7 +19,7 @@ async fn refused_once(how: &str, model: &'static str) -> (RanTurn, Vec<Value>) {
         ..ordered_by("orderer")
     };
     let answers = vec![always(Reply::text("fine"))];
-    let inner = Arc::new(Scripted::new(Script::new(answers)).recording());
+    let inner = Arc::new(Scripted::new(Script::new(answers)).with_request_recording());
     let n_refused = AtomicU32::new(0);
     let narrow = ProxyProvider::new("narrow", inner.clone(), move |inner, body, on, cancel| {
         let is_refused = body["model"] == model && n_refused.fetch_add(1, Ordering::Relaxed) == 0;
@@ -40,7 +40,7 @@ async fn refused_once(how: &str, model: &'static str) -> (RanTurn, Vec<Value>) {
     .await;
     let ran = setup.turn().await;
     assert_eq!(ran.outcome.output, "fine", "{how}");
-    (ran, inner.bodies())
+    (ran, inner.recorded_request_bodies())
 }
 
 fn is_shortened(ran: &RanTurn) -> bool {
@@ -106,14 +106,19 @@ async fn a_message_of_a_hook_about_a_request_aside_stays_outside() {
         lines.contains("hint 2") && !lines.contains("hint 1"),
         "{lines}"
     );
-    let bodies: Vec<String> = setup.model.bodies().iter().map(Value::to_string).collect();
+    let bodies: Vec<String> = setup
+        .model
+        .recorded_request_bodies()
+        .iter()
+        .map(Value::to_string)
+        .collect();
     assert!(bodies[0].contains("hint 1") && !bodies[1].contains("hint 1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subagent_that_runs_keeps_its_tools_in_the_next_step_of_its_parent() {
     let when = |contains: &str, after_tool: Option<&str>| {
-        Some(rind::provider::scripted::When {
+        Some(rind::provider::scripted::ReplyCondition {
             contains: Some(contains.to_owned()),
             after_tool: after_tool.map(str::to_owned),
             ..Default::default()

@@ -87,7 +87,7 @@ async fn a_due_turn_that_compaction_takes_first_has_its_holder_all_the_same() {
         );
         let n_asked = running
             .provider
-            .bodies()
+            .recorded_request_bodies()
             .iter()
             .filter(|body| body.to_string().contains("Sum up this turn."))
             .count();

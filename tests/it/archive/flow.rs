@@ -6,7 +6,7 @@ use rind::point::catalog as at;
 use rind::point::failure::OnFailure;
 use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
-use rind::tool::policy::{PolicyRule, Rule};
+use rind::tool::policy::{PolicyRule, RuleDecision};
 use rind_tests::guests::Host;
 use tokio_util::sync::CancellationToken;
 
@@ -65,7 +65,7 @@ async fn a_turn_with_five_calls_leaves_the_users_message_and_a_summary_with_the_
 
     running.archived_turn("and now?").await;
     assert_eq!(ends(&running).len(), 1, "a small turn stays");
-    let request = running.provider.bodies().len() - 1;
+    let request = running.provider.recorded_request_bodies().len() - 1;
     assert_eq!(running.request(request)[..2], lines);
     assert_eq!(running.request(request)[2], "user: and now?");
     let system = system(&running, request);
@@ -95,7 +95,7 @@ async fn the_question_for_the_summary_goes_the_way_of_every_request() {
     let mut running = setup.build();
     running.archived_turn("go on").await;
     assert_eq!((*sent.lock().unwrap(), *answered.lock().unwrap()), (7, 7));
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     assert_eq!(bodies.len(), 7);
     assert!(bodies[6].get("tools").is_none(), "{}", bodies[6]);
     let question = &running.request(6)[0];
@@ -231,7 +231,7 @@ async fn a_plugin_brings_its_own_summary_and_no_model_is_asked() {
         running.lines()[1],
         format!("assistant: [archived turn]\nsubagent_id: {id}\n\n{text}")
     );
-    assert_eq!(running.provider.bodies().len(), 6);
+    assert_eq!(running.provider.recorded_request_bodies().len(), 6);
     let state = running.session.state_get("archivist", "archived");
     assert_eq!(state.unwrap().as_deref(), Some(text));
 }
@@ -247,7 +247,7 @@ async fn a_plugin_refuses_and_the_turn_stays() {
         running.session.state_get("archivist", "archived").unwrap(),
         None
     );
-    assert_eq!(running.provider.bodies().len(), 6);
+    assert_eq!(running.provider.recorded_request_bodies().len(), 6);
 }
 
 #[tokio::test]
@@ -347,7 +347,7 @@ async fn the_next_turn_waits_for_no_summary() {
     let mut running = setup.build();
     running.turn("go on").await;
     assert_eq!(
-        running.provider.bodies().len(),
+        running.provider.recorded_request_bodies().len(),
         6,
         "a session that ends here costs no summary"
     );
@@ -477,7 +477,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
         lines[1]
     );
     assert!(!lines.iter().any(|line| line.contains("[archived turn]\n")));
-    let last = running.provider.bodies().len() - 1;
+    let last = running.provider.recorded_request_bodies().len() - 1;
     assert!(system(&running, last).contains(&id));
     let after = std::fs::read(
         running
@@ -507,7 +507,7 @@ async fn what_policy_denies_and_hooks_block_holds_for_the_tools_of_subagents_too
             ..Default::default()
         })
     });
-    let rule = PolicyRule::for_tool("spawn_subagent", Rule::Deny).unwrap();
+    let rule = PolicyRule::for_tool("spawn_subagent", RuleDecision::Deny).unwrap();
     setup.policy.rules = vec![rule];
     let mut running = setup.build();
     running.archived_turn("go on").await;

@@ -121,7 +121,7 @@ async fn many_holders_are_no_limit_and_the_prompt_lists_the_newest() {
     }
     assert_eq!(running.session.subagents().len(), 53);
     assert_eq!(running.lines().len(), 106);
-    let last = running.provider.bodies().len() - 2;
+    let last = running.provider.recorded_request_bodies().len() - 2;
     let system = system(&running, last);
     let listed: Vec<&str> = system
         .lines()

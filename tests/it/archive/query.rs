@@ -34,7 +34,7 @@ async fn a_model_reads_the_transcript_and_answers() {
     let query = |id: &str| json!({"id": id, "prompt": "Which word is in a.txt?"});
     let running = queried(query, Some(Reply::text("The word is alpha."))).await;
     assert_eq!(last_result(&running), "The word is alpha.");
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     assert_eq!(bodies.len(), 3);
     assert!(bodies[1].get("tools").is_none());
     let question = &running.request(1);
@@ -62,7 +62,7 @@ async fn a_search_needs_no_model() {
     let found = last_result(&running);
     assert!(found.starts_with("5 of "), "{found}");
     assert!(found.contains("## message 3, tool\n"), "{found}");
-    assert_eq!(running.provider.bodies().len(), 2);
+    assert_eq!(running.provider.recorded_request_bodies().len(), 2);
 }
 
 #[tokio::test]
@@ -232,7 +232,11 @@ async fn without_an_id_all_holders_are_searched_and_the_best_passage_comes_first
         found.contains(" passages in 3 transcripts have words of `number of the pilot boats`"),
         "{found}"
     );
-    assert_eq!(running.provider.bodies().len(), 2, "no model was asked");
+    assert_eq!(
+        running.provider.recorded_request_bodies().len(),
+        2,
+        "no model was asked"
+    );
 
     let running = queried_all(vec![json!({"id": " ", "search": "zebra"})], Vec::new()).await;
     let found = last_result(&running);

@@ -115,7 +115,7 @@ async fn a_subagent_gets_only_tools_of_its_parent_and_nobody_approves_for_it() {
 async fn a_turn_runs_sixteen_subagents_and_no_more() {
     let mut all = Reply::default();
     for n in 0..17 {
-        all = all.and_call(
+        all = all.with_tool_call(
             "spawn_subagent",
             json!({"task": format!("task {n}"), "wait": true}),
         );
@@ -180,7 +180,7 @@ async fn a_turn_of_a_subagent_is_due_at_its_end_and_nobody_pays_to_sum_it_up_bef
     assert_eq!(inner_holders(&running), Vec::<String>::new());
     assert_eq!(ends(&running), [], "one call of its own is not many");
     assert_eq!(
-        running.provider.bodies().len(),
+        running.provider.recorded_request_bodies().len(),
         8,
         "two requests above, six below"
     );

@@ -113,7 +113,7 @@ async fn another_model_of_the_provider_may_write_it() {
     setup.config.archival.summary.model = Some("small".to_owned());
     let mut running = setup.build();
     running.archived_turn("go on").await;
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let models: Vec<&Value> = bodies.iter().map(|body| &body["model"]).collect();
     assert_eq!(models[5..], ["test-model", "small"]);
 }

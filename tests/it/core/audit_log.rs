@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rind::grant::Trust;
 use rind::grant::policy::CapabilityPolicy;
 use rind::message::{Message, Role};
-use rind::paths::ADMIN_POLICY;
+use rind::paths::ADMIN_POLICY_FILE_PATH;
 use rind::plugin::load::{FoundPluginSet, PluginSkipReason};
 use rind::point::catalog as at;
 use rind::provider::scripted::Reply;
@@ -286,14 +286,14 @@ fn neither_settings_nor_flags_nor_the_users_policy_switch_it_off() {
 
 #[tokio::test]
 async fn the_administrator_switches_it_off_by_policy() {
-    for (path, expected) in [(ADMIN_POLICY, 0), ("policy.toml", 1)] {
+    for (path, expected) in [(ADMIN_POLICY_FILE_PATH, 0), ("policy.toml", 1)] {
         let mut host = host();
         let text = "[plugins.audit-log]\ndisable = true\n";
         host.options.grants.policy = CapabilityPolicy::parse(&[(text, Path::new(path))]).unwrap();
         let set = host.load().await;
         assert_eq!(set.plugins.len(), expected, "{path}");
         assert_eq!(set.refused.len(), expected, "{path}");
-        let is_off = |set: &FoundPluginSet| matches!(&set.left_out[..], [left] if matches!(&left.why, PluginSkipReason::Disallowed { place } if place.contains(ADMIN_POLICY)));
+        let is_off = |set: &FoundPluginSet| matches!(&set.left_out[..], [left] if matches!(&left.why, PluginSkipReason::Disallowed { place } if place.contains(ADMIN_POLICY_FILE_PATH)));
         assert_eq!(is_off(&set), expected == 0, "{path}");
     }
 }

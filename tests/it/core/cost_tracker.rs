@@ -128,7 +128,7 @@ async fn a_spent_budget_ends_the_turn_before_the_model_is_asked_again() {
             "{}",
             outcome.output
         );
-        assert_eq!(running.provider.bodies().len(), 1, "{key}");
+        assert_eq!(running.provider.recorded_request_bodies().len(), 1, "{key}");
         assert_eq!(
             notices(&running, NAME).len(),
             1,

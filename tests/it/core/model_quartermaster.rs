@@ -32,7 +32,7 @@ async fn turn(host: &Host) -> Running {
 }
 
 fn asked(running: &Running) -> String {
-    running.provider.bodies()[0]["model"]
+    running.provider.recorded_request_bodies()[0]["model"]
         .as_str()
         .unwrap()
         .to_owned()

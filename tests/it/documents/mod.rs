@@ -8,7 +8,7 @@ mod inline;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rind::paths::Paths;
+use rind::paths::RindPaths;
 use rind_tests::cli::{Rind, program};
 use rind_tests::guests;
 
@@ -89,7 +89,8 @@ fn machine() -> Rind {
     }
     let workspace = rind.workspace();
     // Settings of the user for this workspace, so that a command can write `config.toml`.
-    let settings = Paths::from_single_root(&rind.home(), &workspace).user_workspace_config_path();
+    let settings =
+        RindPaths::from_single_root(&rind.home(), &workspace).user_workspace_config_path();
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     std::fs::write(settings, "[provider]\nname = \"scripted\"\n").unwrap();
     let hello = guests::put("hello", &workspace.join("plugins"), |manifest| manifest);

@@ -8,7 +8,7 @@ use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::StopReason;
-use rind::provider::scripted::{ReplyError, ReplyUsage, When};
+use rind::provider::scripted::{ReplyCondition, ReplyError, ReplyUsage};
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
 use tokio_util::sync::CancellationToken;
@@ -88,7 +88,7 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
     assert!(outcome.summary.usage.total() > 5005);
     assert_eq!(outcome.summary.steps, 2);
 
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let tools: Vec<&Value> = bodies[1]["tools"]
         .as_array()
         .unwrap()
@@ -405,9 +405,9 @@ async fn a_turn_with_subagents_and_calls_of_plugins_can_be_interrupted_anywhere(
 #[tokio::test]
 async fn a_plugin_runs_subagents_of_presets_side_by_side_and_continues_and_stops_them() {
     let when = |contains: &str, reply: Reply| Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             contains: Some(contains.to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         ..reply
     };

@@ -45,7 +45,7 @@ async fn asking_counts_in_the_turn_and_is_no_part_of_the_conversation() {
     assert_eq!(last_result(&running), "ok: 42 (1011 tokens)");
 
     assert_eq!(running.request(1), ["user: What is six times seven?"]);
-    let body = &running.provider.bodies()[1];
+    let body = &running.provider.recorded_request_bodies()[1];
     assert_eq!(body.get("tools"), None);
     assert_eq!(
         (&body["model"], &body["max_tokens"]),
@@ -109,7 +109,7 @@ async fn a_question_is_bounded_and_may_name_a_model() {
         acted(&mut running).await,
         "invalid-input: the prompt is empty"
     );
-    let body = &running.provider.bodies()[1];
+    let body = &running.provider.recorded_request_bodies()[1];
     assert_eq!(
         (&body["model"], &body["max_tokens"]),
         (&json!("small-one"), &json!(32_000))
@@ -132,7 +132,7 @@ async fn a_question_is_bounded_and_may_name_a_model() {
 async fn a_plugin_that_asks_too_often_in_a_turn_is_refused_until_the_next() {
     let often = json!({"what": "ask", "text": "again", "times": 21});
     let always = Reply {
-        when: Some(rind::provider::scripted::When {
+        when: Some(rind::provider::scripted::ReplyCondition {
             contains: Some("again".into()),
             ..Default::default()
         }),

@@ -12,7 +12,7 @@ use rind::point::outcome as o;
 use rind::session::Body;
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
-use rind::tool::policy::{PolicyRule, Rule};
+use rind::tool::policy::{PolicyRule, RuleDecision};
 
 use super::*;
 use crate::harness::{NativeTool, check_pairs, session_spec};
@@ -169,7 +169,10 @@ async fn a_call_meets_schema_gates_policy_and_the_grant() {
     assert_eq!(running.results()[0].2.as_deref(), Some("plugin guard"));
 
     let mut denied = setup(script(write())).await;
-    denied.policy.rules = vec![PolicyRule::for_effect_class(EffectClass::Write, Rule::Deny)];
+    denied.policy.rules = vec![PolicyRule::for_effect_class(
+        EffectClass::Write,
+        RuleDecision::Deny,
+    )];
     let running = check(denied, "denied: refused by policy: `write_file` is denied").await;
     assert!(!running.folder.path().join("w/c.txt").exists());
 
@@ -268,7 +271,7 @@ async fn the_question_names_the_plugin_and_always_for_the_model_is_not_for_the_p
     assert!(may.contains("call the tool write_file"), "{may}");
     // The model is not told about these rights.
     assert!(
-        !running.provider.bodies()[0]
+        !running.provider.recorded_request_bodies()[0]
             .to_string()
             .contains("which costs tokens")
     );

@@ -50,8 +50,8 @@ where
         self.name
     }
 
-    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
-        self.model.body(request, images)
+    fn build_request_body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
+        self.model.build_request_body(request, images)
     }
 
     fn send<'a>(

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use rind::message::{EffectClass, ToolSpec};
 use rind::point::caller::Caller;
 use rind::point::failure::Failure;
-use rind::point::{Hook, Point};
+use rind::point::{ExtensionPoint, Hook};
 use rind::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind::tool::{Tool, ToolCtx, ToolOutput};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// A hook that is a closure.
 pub(super) struct Native<F>(pub(super) F);
 
-impl<P: Point, F> Hook<P> for Native<F>
+impl<P: ExtensionPoint, F> Hook<P> for Native<F>
 where
     F: Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync,
 {
@@ -38,7 +38,7 @@ where
 /// A hook that never answers.
 pub(crate) struct Hang;
 
-impl<P: Point> Hook<P> for Hang {
+impl<P: ExtensionPoint> Hook<P> for Hang {
     fn call<'a>(
         &'a self,
         _: &'a Caller,

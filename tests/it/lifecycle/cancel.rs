@@ -18,7 +18,7 @@ fn wait() -> impl rind::tool::Tool {
     NativeTool::new("wait", EffectClass::Read, |cancel| {
         Box::pin(async move {
             cancel.cancelled().await;
-            ToolOutput::error("stopped")
+            ToolOutput::from_error_content("stopped")
         })
     })
 }

@@ -194,7 +194,7 @@ async fn steering_that_is_left_out_makes_no_request() {
         (outcome.output.as_str(), outcome.summary.steps),
         ("done", 1)
     );
-    assert_eq!(running.provider.bodies().len(), 1);
+    assert_eq!(running.provider.recorded_request_bodies().len(), 1);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use rind::event::Event;
 use rind::grant::Trust;
 use rind::message::Message;
 use rind::point::payload::{Source, StopReason, TurnSummary};
-use rind::provider::scripted::{Reply, When};
+use rind::provider::scripted::{Reply, ReplyCondition};
 use rind::session::SessionStore;
 use rind::tool::approval::ApprovalAnswer;
 use rind_tests::guests::Host;
@@ -155,9 +155,9 @@ fn script(scene: Scene) -> Vec<Reply> {
     }
     // This reply is for the second turn.
     script.push(Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             contains: Some("and now".to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         ..Reply::text("the second answer")
     });
@@ -190,7 +190,7 @@ pub(super) async fn run(row: &Row) -> Seen {
         _ => {}
     }
     let outcome = running.archived_turn(INPUT).await;
-    let first_turn = running.provider.bodies().len();
+    let first_turn = running.provider.recorded_request_bodies().len();
     running.turn("and now?").await;
     let events = running.events.iter().map(to_json).collect();
     let messages = running.session.messages();
@@ -207,9 +207,9 @@ pub(super) async fn run_in_subagent(row: &Row) -> Seen {
     let mut script = vec![Reply::call("act", act)];
     script.extend(work());
     script.push(Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             after_tool: Some("act".to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         ..Reply::text("done")
     });
@@ -256,7 +256,7 @@ fn seen(
     let asked = running.approver.asked.lock().unwrap().clone();
     let asked = asked.iter().map(|question| format!("{question:?}"));
     Seen {
-        bodies: running.provider.bodies(),
+        bodies: running.provider.recorded_request_bodies(),
         first_turn: 0,
         n_requests: usize::MAX,
         messages: messages.iter().map(line).collect(),

@@ -20,7 +20,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     let act = json!({"what": "run", "text": "Read b.txt", "tools": ["read_file"]});
     let read = |path: &str| Reply::call("read_file", json!({"path": path}));
     let script = vec![
-        Reply::call("act", act).and_call("skill", json!({"skill": "plain"})),
+        Reply::call("act", act).with_tool_call("skill", json!({"skill": "plain"})),
         read("b.txt"),
         Reply::text("it says beta"),
         read("a.txt"),

@@ -57,11 +57,11 @@ async fn an_edit_and_a_check_in_one_answer_are_taken_in_their_order() {
     for (is_checked, reply) in [
         (
             true,
-            write("a.rs").and_call("bash", json!({"command": "true"})),
+            write("a.rs").with_tool_call("bash", json!({"command": "true"})),
         ),
         (
             false,
-            bash("true").and_call("write_file", json!({"path": "a.rs", "content": ""})),
+            bash("true").with_tool_call("write_file", json!({"path": "a.rs", "content": ""})),
         ),
     ] {
         let script = vec![reply, Reply::text("Done."), Reply::text("Really.")];

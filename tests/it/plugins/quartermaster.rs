@@ -43,7 +43,7 @@ async fn later(host: &Host, script: Vec<Reply>) -> Running {
 
 /// Indexes of the session's requests that hold a suggestion.
 fn suggested(running: &Running) -> Vec<usize> {
-    let n_requests = running.provider.bodies().len();
+    let n_requests = running.provider.recorded_request_bodies().len();
     let has = |n: &usize| {
         running
             .request(*n)

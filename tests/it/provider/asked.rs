@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rind::provider::{HttpConfig, ProviderConfig, select};
+use rind::provider::{HttpConfig, ProviderConfig, select_provider};
 use tokio_util::sync::CancellationToken;
 
 use super::server::{Reply, Server};
@@ -19,10 +19,10 @@ async fn asked(name: &str, replies: &[&str]) -> (Option<u64>, Option<bool>, Vec<
         base_url: Some(format!("{}/v1", server.url)),
         ..ProviderConfig::default()
     };
-    let provider = select(&config, &|_| None).unwrap().provider;
+    let provider = select_provider(&config, &|_| None).unwrap().provider;
     let cancel = CancellationToken::new();
-    provider.learn("m", &cancel).await;
-    provider.learn("m", &cancel).await;
+    provider.update_model_profile("m", &cancel).await;
+    provider.update_model_profile("m", &cancel).await;
     let profile = provider.profile("m");
     let lines = server.received().into_iter().map(|request| request.line);
     (profile.window_tokens, profile.images, lines.collect())
@@ -79,8 +79,10 @@ async fn a_model_that_the_table_knows_is_asked_about_only_where_it_may_run_in_a_
             base_url: Some(format!("{}/v1", server.url)),
             ..ProviderConfig::default()
         };
-        let provider = select(&config, &|_| None).unwrap().provider;
-        provider.learn("gpt-4o", &CancellationToken::new()).await;
+        let provider = select_provider(&config, &|_| None).unwrap().provider;
+        provider
+            .update_model_profile("gpt-4o", &CancellationToken::new())
+            .await;
         assert_eq!(provider.profile("gpt-4o").window_tokens, Some(128_000));
         assert_eq!(server.received().len(), n_asked, "{name}");
     }
@@ -99,8 +101,10 @@ async fn a_server_that_sends_its_models_a_byte_at_a_time_is_given_up() {
         },
         ..ProviderConfig::default()
     };
-    let provider = select(&config, &|_| None).unwrap().provider;
+    let provider = select_provider(&config, &|_| None).unwrap().provider;
     let started = Instant::now();
-    provider.learn("m", &CancellationToken::new()).await;
+    provider
+        .update_model_profile("m", &CancellationToken::new())
+        .await;
     assert!(started.elapsed() < Duration::from_secs(8));
 }

@@ -21,7 +21,7 @@ fn shown(events: &[StreamEvent]) -> Vec<String> {
 async fn fail(name: &str, reply: Reply, http: HttpConfig) -> (String, Vec<String>) {
     let server = Server::start(vec![reply]).await;
     let provider = provider(name, &server.url, http);
-    let body = provider.body(&request(), &RequestImagesByBlobId::default());
+    let body = provider.build_request_body(&request(), &RequestImagesByBlobId::default());
     let (error, events) = send(&*provider, body).await.error();
     (error.replace(&server.url, "http://HERE"), shown(&events))
 }

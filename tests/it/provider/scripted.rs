@@ -25,11 +25,11 @@ async fn a_script_file_is_played_as_a_stream() {
         script: Some(path.clone()),
         ..ProviderConfig::default()
     };
-    let chosen = select(&config, &|_| None).unwrap();
+    let chosen = select_provider(&config, &|_| None).unwrap();
     assert_eq!(chosen.provider.name(), "scripted");
     let body = chosen
         .provider
-        .body(&ask("good day"), &RequestImagesByBlobId::default());
+        .build_request_body(&ask("good day"), &RequestImagesByBlobId::default());
     let (response, events) = send(&*chosen.provider, body.clone()).await.answer();
     let call =
         |id: &str, name: &str, arguments| Content::ToolCall(ToolCall::new(id, name, arguments));
@@ -45,7 +45,7 @@ async fn a_script_file_is_played_as_a_stream() {
         estimated: false,
     };
     let content = vec![
-        Content::thinking("hm, well"),
+        Content::from_thinking("hm, well"),
         Content::Text {
             text: "You said good day.".to_owned(),
         },
@@ -84,13 +84,14 @@ async fn a_script_file_is_played_as_a_stream() {
 #[tokio::test]
 async fn a_script_sees_the_body_that_a_hook_changed() {
     let script = Script::new(vec![Line::text("{input}")]);
-    let provider = Scripted::new(script).recording();
-    let mut body = provider.body(&ask("my key is 123"), &RequestImagesByBlobId::default());
+    let provider = Scripted::new(script).with_request_recording();
+    let mut body =
+        provider.build_request_body(&ask("my key is 123"), &RequestImagesByBlobId::default());
     body["messages"][0]["text"] = json!("my key is [masked]");
     let (response, _) = send(&provider, body.clone()).await.answer();
     assert_eq!(response.message.joined_text(), "my key is [masked]");
     assert!(response.usage.input_tokens > 0 && response.usage.output_tokens > 0);
-    assert_eq!(provider.bodies(), [body]);
+    assert_eq!(provider.recorded_request_bodies(), [body]);
     let (error, _) = send(&provider, json!({"messages": 1})).await.error();
     assert!(
         error.starts_with("script (made in code): the request is not one of the scripted provider")
@@ -115,7 +116,7 @@ async fn a_script_can_fail_and_be_cancelled() {
         "#,
     )
     .unwrap();
-    let body = provider.body(&ask("hi"), &RequestImagesByBlobId::default());
+    let body = provider.build_request_body(&ask("hi"), &RequestImagesByBlobId::default());
     let (error, _) = send(&provider, body.clone()).await.error();
     assert_eq!(
         error,
@@ -141,12 +142,12 @@ async fn a_script_can_fail_and_be_cancelled() {
 
 #[tokio::test]
 async fn the_built_in_script_looks_around_and_says_what_it_is() {
-    let chosen = select(&ProviderConfig::default(), &|_| None).unwrap();
+    let chosen = select_provider(&ProviderConfig::default(), &|_| None).unwrap();
     let provider = &*chosen.provider;
     let mut request = ask("Hello!");
     let (response, _) = send(
         provider,
-        provider.body(&request, &RequestImagesByBlobId::default()),
+        provider.build_request_body(&request, &RequestImagesByBlobId::default()),
     )
     .await
     .answer();
@@ -164,7 +165,7 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
     ] {
         let (response, _) = send(
             provider,
-            provider.body(&request, &RequestImagesByBlobId::default()),
+            provider.build_request_body(&request, &RequestImagesByBlobId::default()),
         )
         .await
         .answer();
@@ -182,7 +183,7 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
     }
     let (response, _) = send(
         provider,
-        provider.body(&request, &RequestImagesByBlobId::default()),
+        provider.build_request_body(&request, &RequestImagesByBlobId::default()),
     )
     .await
     .answer();

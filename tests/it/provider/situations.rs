@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use rind::provider::Wire;
+use rind::provider::ModelApiFormat;
 
 use super::wires::client;
 use super::*;
 
-const WIRES: [Wire; 4] = Wire::ALL;
+const WIRES: [ModelApiFormat; 4] = ModelApiFormat::ALL;
 
 /// Opaque data that a server attaches to its answer and expects in the next request.
 const OPAQUE: &str = "b3BhcXVl";
@@ -47,19 +47,19 @@ fn raw(event: &Value) -> String {
 }
 
 /// Events of an answer without those of its end, and the events of its end.
-fn events(wire: Wire, pieces: &[Piece], reason: Reason) -> (Vec<Value>, Vec<Value>) {
+fn events(wire: ModelApiFormat, pieces: &[Piece], reason: Reason) -> (Vec<Value>, Vec<Value>) {
     let mut events = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
         events.extend(match wire {
-            Wire::OpenaiChat => chat(at, *piece),
-            Wire::AnthropicMessages => messages(at, *piece),
-            Wire::OpenaiResponses => responses(at, *piece),
-            Wire::Gemini => gemini(*piece),
+            ModelApiFormat::OpenaiChat => chat(at, *piece),
+            ModelApiFormat::AnthropicMessages => messages(at, *piece),
+            ModelApiFormat::OpenaiResponses => responses(at, *piece),
+            ModelApiFormat::Gemini => gemini(*piece),
         });
     }
     let has_calls = pieces.iter().any(|piece| matches!(piece, Call(..)));
     let end = match (wire, reason) {
-        (Wire::OpenaiChat, _) => {
+        (ModelApiFormat::OpenaiChat, _) => {
             let reason = match reason {
                 Reason::Done if has_calls => "tool_calls",
                 Reason::Done => "stop",
@@ -72,7 +72,7 @@ fn events(wire: Wire, pieces: &[Piece], reason: Reason) -> (Vec<Value>, Vec<Valu
                 json!({"choices": [], "usage": usage}),
             ]
         }
-        (Wire::AnthropicMessages, _) => {
+        (ModelApiFormat::AnthropicMessages, _) => {
             let reason = match reason {
                 Reason::Done if has_calls => "tool_use",
                 Reason::Done => "end_turn",
@@ -85,7 +85,7 @@ fn events(wire: Wire, pieces: &[Piece], reason: Reason) -> (Vec<Value>, Vec<Valu
                 json!({"type": "message_stop"}),
             ]
         }
-        (Wire::OpenaiResponses, reason) => {
+        (ModelApiFormat::OpenaiResponses, reason) => {
             let (kind, details) = match reason {
                 Reason::Done => ("response.completed", json!(null)),
                 Reason::Cut => (
@@ -99,7 +99,7 @@ fn events(wire: Wire, pieces: &[Piece], reason: Reason) -> (Vec<Value>, Vec<Valu
                 "usage": {"input_tokens": 9, "output_tokens": 5}});
             vec![json!({"type": kind, "response": response})]
         }
-        (Wire::Gemini, reason) => {
+        (ModelApiFormat::Gemini, reason) => {
             let reason = match reason {
                 Reason::Done => "STOP",
                 Reason::Cut => "MAX_TOKENS",
@@ -206,16 +206,18 @@ fn gemini(piece: Piece) -> Vec<Value> {
 }
 
 /// An event in the framing of this wire.
-fn framed(wire: Wire, event: &Value) -> String {
+fn framed(wire: ModelApiFormat, event: &Value) -> String {
     let name = match wire {
-        Wire::AnthropicMessages | Wire::OpenaiResponses => event["type"].as_str(),
-        Wire::OpenaiChat | Wire::Gemini => None,
+        ModelApiFormat::AnthropicMessages | ModelApiFormat::OpenaiResponses => {
+            event["type"].as_str()
+        }
+        ModelApiFormat::OpenaiChat | ModelApiFormat::Gemini => None,
     };
     let name = name.map_or_else(String::new, |name| format!("event: {name}\n"));
     format!("{name}data: {}\n\n", raw(event))
 }
 
-fn stream(wire: Wire, pieces: &[Piece], reason: Reason) -> String {
+fn stream(wire: ModelApiFormat, pieces: &[Piece], reason: Reason) -> String {
     let (events, end) = events(wire, pieces, reason);
     events
         .iter()
@@ -225,7 +227,7 @@ fn stream(wire: Wire, pieces: &[Piece], reason: Reason) -> String {
 }
 
 /// An answer with `null` in every field that does not carry content.
-fn with_nulls(wire: Wire, pieces: &[Piece]) -> String {
+fn with_nulls(wire: ModelApiFormat, pieces: &[Piece]) -> String {
     let (mut events, mut end) = events(wire, pieces, Reason::Done);
     for event in events.iter_mut().chain(&mut end) {
         for field in [
@@ -262,15 +264,15 @@ fn with_nulls(wire: Wire, pieces: &[Piece]) -> String {
 }
 
 /// An error of this wire with the server's message.
-fn refusal(wire: Wire, kind: &str, words: &str) -> Value {
+fn refusal(wire: ModelApiFormat, kind: &str, words: &str) -> Value {
     match wire {
-        Wire::OpenaiChat | Wire::OpenaiResponses => {
+        ModelApiFormat::OpenaiChat | ModelApiFormat::OpenaiResponses => {
             json!({"error": {"message": words, "type": kind, "code": kind}})
         }
-        Wire::AnthropicMessages => {
+        ModelApiFormat::AnthropicMessages => {
             json!({"type": "error", "error": {"type": kind, "message": words}})
         }
-        Wire::Gemini => {
+        ModelApiFormat::Gemini => {
             let (code, status) = match kind {
                 "rate_limit_error" => (429, "RESOURCE_EXHAUSTED"),
                 _ => (400, "INVALID_ARGUMENT"),
@@ -280,24 +282,26 @@ fn refusal(wire: Wire, kind: &str, words: &str) -> Value {
     }
 }
 
-fn whole(wire: Wire, text: &str) -> Value {
+fn whole(wire: ModelApiFormat, text: &str) -> Value {
     match wire {
-        Wire::OpenaiChat => {
+        ModelApiFormat::OpenaiChat => {
             json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
         }
-        Wire::AnthropicMessages => {
+        ModelApiFormat::AnthropicMessages => {
             json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"})
         }
-        Wire::OpenaiResponses => json!({"object": "response", "status": "completed", "output": [
-            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}]}),
-        Wire::Gemini => {
+        ModelApiFormat::OpenaiResponses => {
+            json!({"object": "response", "status": "completed", "output": [
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}]})
+        }
+        ModelApiFormat::Gemini => {
             json!({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]})
         }
     }
 }
 
 /// The replies of a server to the requests of one situation.
-fn replies(situation: &str, wire: Wire) -> Vec<Reply> {
+fn replies(situation: &str, wire: ModelApiFormat) -> Vec<Reply> {
     let good = || Reply::stream([stream(wire, &[Text("Hello.")], Reason::Done)]);
     let of = |pieces: &[Piece]| Reply::stream([stream(wire, pieces, Reason::Done)]);
     let look = Call("call_0", "look", r#"{"at":1}"#);
@@ -426,7 +430,7 @@ const SITUATIONS: [&str; 23] = [
 ];
 
 /// A client with limits short enough to test a silent server.
-fn impatient(wire: Wire, url: &str) -> Arc<dyn Provider> {
+fn impatient(wire: ModelApiFormat, url: &str) -> Arc<dyn Provider> {
     let http = HttpConfig {
         idle_timeout_ms: 300,
         ..quick()
@@ -435,7 +439,7 @@ fn impatient(wire: Wire, url: &str) -> Arc<dyn Provider> {
 }
 
 /// A message of this wire's model, with reasoning of its own and a call with its result.
-async fn history(wire: Wire, provider: &dyn Provider, id: &'static str) -> Vec<Message> {
+async fn history(wire: ModelApiFormat, provider: &dyn Provider, id: &'static str) -> Vec<Message> {
     let pieces = [Thought("hm"), Call(id, "look", r#"{"at":1}"#)];
     let server = Server::start(vec![Reply::stream([stream(wire, &pieces, Reason::Done)])]).await;
     let response = send(&*client(wire, &server.url), json!({"model": "m"}))
@@ -448,13 +452,13 @@ async fn history(wire: Wire, provider: &dyn Provider, id: &'static str) -> Vec<M
     messages.extend(
         calls
             .iter()
-            .map(|call| Message::result(call.result("seen", false))),
+            .map(|call| Message::from_tool_result(call.create_result("seen", false))),
     );
     messages
 }
 
 /// Outcome of a situation in a few words.
-async fn outcome(situation: &str, wire: Wire) -> String {
+async fn outcome(situation: &str, wire: ModelApiFormat) -> String {
     let server = Server::start(replies(situation, wire)).await;
     let provider = impatient(wire, &server.url);
     let mut messages = history(wire, &*provider, "call_0").await;
@@ -465,13 +469,14 @@ async fn outcome(situation: &str, wire: Wire) -> String {
         temperature: Some(0.5),
         ..Request::default()
     };
-    let sent = |request: &Request| provider.body(request, &RequestImagesByBlobId::default());
+    let sent =
+        |request: &Request| provider.build_request_body(request, &RequestImagesByBlobId::default());
     let mut result = send(&*provider, sent(&request)).await.result;
     let mut note = "";
     if let Err(Error::BadRequest {
         mend: Some(mend), ..
     }) = &result
-        && provider.mend(mend, &request)
+        && provider.remember_correction(mend, &request)
     {
         note = " after a correction";
         result = send(&*provider, sent(&request)).await.result;
@@ -568,7 +573,7 @@ async fn every_situation_is_met_on_every_wire() {
 }
 
 /// Checks a conversation in a request's body against the documented rules of this wire's API.
-fn accepts(wire: Wire, body: &Value) -> Result<(), String> {
+fn accepts(wire: ModelApiFormat, body: &Value) -> Result<(), String> {
     let mut seen = std::collections::HashSet::new();
     let mut open: Vec<String> = Vec::new();
     let mut last_role = String::new();
@@ -597,9 +602,9 @@ fn accepts(wire: Wire, body: &Value) -> Result<(), String> {
             .ok_or_else(|| format!("a result of {id:?}"))
     };
     let field = match wire {
-        Wire::OpenaiChat | Wire::AnthropicMessages => "messages",
-        Wire::OpenaiResponses => "input",
-        Wire::Gemini => "contents",
+        ModelApiFormat::OpenaiChat | ModelApiFormat::AnthropicMessages => "messages",
+        ModelApiFormat::OpenaiResponses => "input",
+        ModelApiFormat::Gemini => "contents",
     };
     for item in body[field].as_array().unwrap() {
         let role = item["role"]
@@ -610,7 +615,10 @@ fn accepts(wire: Wire, body: &Value) -> Result<(), String> {
         let is_answer = matches!(&*role, "tool" | "function_call_output");
         if !open.is_empty()
             && role == "user"
-            && matches!(wire, Wire::OpenaiChat | Wire::OpenaiResponses)
+            && matches!(
+                wire,
+                ModelApiFormat::OpenaiChat | ModelApiFormat::OpenaiResponses
+            )
         {
             return Err(format!("{open:?} has no result"));
         }
@@ -618,7 +626,9 @@ fn accepts(wire: Wire, body: &Value) -> Result<(), String> {
             && role == last_role
             && matches!(
                 wire,
-                Wire::OpenaiChat | Wire::AnthropicMessages | Wire::Gemini
+                ModelApiFormat::OpenaiChat
+                    | ModelApiFormat::AnthropicMessages
+                    | ModelApiFormat::Gemini
             )
         {
             return Err(format!("two messages of {role} in a row"));
@@ -682,7 +692,7 @@ async fn a_conversation_goes_on_over_each_other_wire_and_back() {
             messages: messages.clone(),
             ..Request::default()
         };
-        let body = provider.body(&request, &RequestImagesByBlobId::default());
+        let body = provider.build_request_body(&request, &RequestImagesByBlobId::default());
         accepts(wire, &body).unwrap_or_else(|why| panic!("{wire:?}: {why} in {body:#}"));
         // Only messages with calls have a signature.
         let own = messages
@@ -694,11 +704,11 @@ async fn a_conversation_goes_on_over_each_other_wire_and_back() {
         assert!(n_proofs >= n_own, "{wire:?}: {n_proofs} proofs of {n_own}");
         let others = WIRES.iter().filter(|other| **other != wire);
         let marks = others.map(|other| match other {
-            Wire::OpenaiChat => "reasoning_content",
-            Wire::AnthropicMessages => "\"signature\"",
-            Wire::OpenaiResponses => "rs_1",
+            ModelApiFormat::OpenaiChat => "reasoning_content",
+            ModelApiFormat::AnthropicMessages => "\"signature\"",
+            ModelApiFormat::OpenaiResponses => "rs_1",
             // Gemini's signature is not counted: calls of other wires get a placeholder for it.
-            Wire::Gemini => "never",
+            ModelApiFormat::Gemini => "never",
         });
         let foreign: Vec<&str> = marks
             .filter(|mark| body.to_string().contains(mark))
@@ -779,7 +789,7 @@ proptest! {
             }
             *events[at].pointer_mut(&place).unwrap() = value.clone();
             let bytes: String = events.iter().chain(&end).map(|event| framed(wire, event)).collect();
-            let read = rind::provider::replay::replay(wire, &[bytes.as_bytes()]);
+            let read = rind::provider::replay::decode_recorded_answer(wire, &[bytes.as_bytes()]);
             let message = read.unwrap_or_else(|why| panic!("{wire:?} {place}: {why}\n{bytes}"));
             let text = message.joined_text().replace('\n', "");
             // The change affects at most one of the three pieces.

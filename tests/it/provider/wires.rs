@@ -3,18 +3,18 @@
 
 use rind::provider::endpoint::{ApiKey, ModelApiEndpoint};
 use rind::provider::profile::ModelServerProfile;
-use rind::provider::{Wire, connect};
+use rind::provider::{ModelApiFormat, connect};
 
 use super::*;
 
 const RESPONSES_TOOLS: &str = include_str!("../../recorded/responses_tools.sse");
 const GEMINI_TOOLS: &str = include_str!("../../recorded/gemini_tools.sse");
 
-pub(super) fn client(wire: Wire, url: &str) -> Arc<dyn Provider> {
+pub(super) fn client(wire: ModelApiFormat, url: &str) -> Arc<dyn Provider> {
     client_with(wire, url, quick())
 }
 
-pub(crate) fn client_with(wire: Wire, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
+pub(crate) fn client_with(wire: ModelApiFormat, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
     let endpoint = ModelApiEndpoint {
         provider: "test".to_owned(),
         url: ModelApiEndpoint::parse_url("test", "URL", url).unwrap(),
@@ -60,7 +60,7 @@ async fn every_recorded_answer_is_read() {
     let mut signed = call("fc-1", "get_weather", json!({"city": "München"}));
     signed["extra"] = json!({"thoughtSignature": "CiQBcall="});
     let thought = "The user wants the weather.";
-    let (responses, gemini) = (Wire::OpenaiResponses, Wire::Gemini);
+    let (responses, gemini) = (ModelApiFormat::OpenaiResponses, ModelApiFormat::Gemini);
     // Columns: wire, recording, reason for the end, tokens of input, output and cache, content.
     let table = [
         (
@@ -195,7 +195,7 @@ async fn every_recorded_answer_is_read() {
 
 #[tokio::test]
 async fn an_error_in_an_answer_is_told_as_what_it_is() {
-    let (responses, gemini) = (Wire::OpenaiResponses, Wire::Gemini);
+    let (responses, gemini) = (ModelApiFormat::OpenaiResponses, ModelApiFormat::Gemini);
     // Columns: wire, recording, number of requests, a part of the error.
     for (wire, recorded, n_requests, words) in [
         (
@@ -233,7 +233,7 @@ async fn an_error_in_an_answer_is_told_as_what_it_is() {
 }
 
 /// Messages of `model`'s recorded answer and of the results of its two calls.
-async fn answered(wire: Wire, model: &str, recorded: &str) -> Vec<Message> {
+async fn answered(wire: ModelApiFormat, model: &str, recorded: &str) -> Vec<Message> {
     let server = Server::start(vec![Reply::stream([recorded])]).await;
     let response = send(&*client(wire, &server.url), json!({"model": model}))
         .await
@@ -261,10 +261,13 @@ async fn answered(wire: Wire, model: &str, recorded: &str) -> Vec<Message> {
 
 #[tokio::test]
 async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
-    let messages = answered(Wire::OpenaiResponses, "gpt-5.1", RESPONSES_TOOLS).await;
+    let messages = answered(ModelApiFormat::OpenaiResponses, "gpt-5.1", RESPONSES_TOOLS).await;
     let server = Server::start(vec![Reply::stream([RESPONSES_TOOLS])]).await;
-    let client = client(Wire::OpenaiResponses, &format!("{}/v1/", server.url));
-    let body = client.body(
+    let client = client(
+        ModelApiFormat::OpenaiResponses,
+        &format!("{}/v1/", server.url),
+    );
+    let body = client.build_request_body(
         &request_to("gpt-5.1", messages),
         &RequestImagesByBlobId::default(),
     );
@@ -301,7 +304,7 @@ async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
             ],
         })
     );
-    let body = client.body(
+    let body = client.build_request_body(
         &request_to("gpt-4.1", Vec::new()),
         &RequestImagesByBlobId::default(),
     );
@@ -310,19 +313,19 @@ async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
 
 #[tokio::test]
 async fn gemini_gets_its_signatures_back_and_the_model_in_the_path() {
-    let mut messages = answered(Wire::Gemini, "gemini-3.8-flash", GEMINI_TOOLS).await;
+    let mut messages = answered(ModelApiFormat::Gemini, "gemini-3.8-flash", GEMINI_TOOLS).await;
     let made_up = messages[1].tool_calls().nth(1).unwrap().id.clone();
     let unsigned = ToolCall::new("x", "get_time", json!({}));
     messages.extend([
         Message::new(Role::Assistant, vec![Content::ToolCall(unsigned)]),
-        Message::result(ToolResult::new("x", "get_time", "noon", false)),
+        Message::from_tool_result(ToolResult::new("x", "get_time", "noon", false)),
     ]);
     // A base URL with and one without the version mean the same.
     for suffix in ["", "/", "/v1beta", "/v1beta/"] {
         let server = Server::start(vec![Reply::stream([GEMINI_TOOLS])]).await;
-        let client = client(Wire::Gemini, &format!("{}{suffix}", server.url));
+        let client = client(ModelApiFormat::Gemini, &format!("{}{suffix}", server.url));
         let request = request_to("gemini-3.8-flash", messages.clone());
-        let body = client.body(&request, &RequestImagesByBlobId::default());
+        let body = client.build_request_body(&request, &RequestImagesByBlobId::default());
         assert_eq!(body["model"], "gemini-3.8-flash");
         send(&*client, body).await.answer();
         let [sent] = &server.received()[..] else {
@@ -378,8 +381,8 @@ async fn answers_that_are_not_streamed_are_read_too() {
     let end = json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "look", "args": {"at": 1}}}]},
         "finishReason": "STOP"}]});
     for (wire, answer) in [
-        (Wire::OpenaiResponses, responses),
-        (Wire::Gemini, json!([piece, end])),
+        (ModelApiFormat::OpenaiResponses, responses),
+        (ModelApiFormat::Gemini, json!([piece, end])),
     ] {
         let server = Server::start(vec![Reply::plain(200, &[], &answer.to_string())]).await;
         let (response, _) = send(&*client(wire, &server.url), json!({"model": "m"}))
@@ -406,9 +409,14 @@ async fn lists_of_models_are_read_from_each_api() {
         {"name": "models/gemini-embedding-001", "supportedGenerationMethods": ["embedContent"]},
     ]});
     for (wire, list, line, name) in [
-        (Wire::OpenaiResponses, openai, "GET /models", "gpt-5.1"),
         (
-            Wire::Gemini,
+            ModelApiFormat::OpenaiResponses,
+            openai,
+            "GET /models",
+            "gpt-5.1",
+        ),
+        (
+            ModelApiFormat::Gemini,
             gemini,
             "GET /v1beta/models?pageSize=1000",
             "gemini-3.8-flash",
@@ -428,10 +436,10 @@ proptest! {
 
     #[test]
     fn where_a_stream_is_cut_makes_no_difference_to_these_wires(cuts in prop::collection::vec(any::<usize>(), 0..40)) {
-        for (wire, recorded) in [(Wire::OpenaiResponses, RESPONSES_TOOLS), (Wire::Gemini, GEMINI_TOOLS)] {
+        for (wire, recorded) in [(ModelApiFormat::OpenaiResponses, RESPONSES_TOOLS), (ModelApiFormat::Gemini, GEMINI_TOOLS)] {
             let pieces = cut(recorded, &cuts);
             let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-            let read = |pieces: &[&[u8]]| as_json(&rind::provider::replay::replay(wire, pieces).unwrap());
+            let read = |pieces: &[&[u8]]| as_json(&rind::provider::replay::decode_recorded_answer(wire, pieces).unwrap());
             assert_eq!(read(&pieces), read(&[recorded.as_bytes()]));
         }
     }

@@ -103,7 +103,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_turn_can_go_on() {
     let script = || {
         vec![
             Reply::call("read_file", json!({"path": "a.txt"}))
-                .and_call("read_file", json!({"path": "b.txt"})),
+                .with_tool_call("read_file", json!({"path": "b.txt"})),
             Reply::text("done"),
         ]
     };

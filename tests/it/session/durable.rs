@@ -37,7 +37,7 @@ struct PowerJournal {
 struct Frames(PowerStore, SessionAddress, Vec<u8>);
 
 impl UnsyncedFrames for Frames {
-    fn wait(self: Box<Self>) {
+    fn wait_for_sync(self: Box<Self>) {
         // Simulates a slow disk, so that the test fails if the host does not wait.
         std::thread::sleep(std::time::Duration::from_millis(30));
         let Self(store, at, lines) = *self;
@@ -176,7 +176,7 @@ fn watching(
 async fn the_start_of_a_tool_that_changes_something_is_safe_before_it_runs() {
     let store = PowerStore::default();
     let replies = vec![
-        Reply::call("changes", json!({})).and_call("reads", json!({})),
+        Reply::call("changes", json!({})).with_tool_call("reads", json!({})),
         Reply::call("executes", json!({})),
         Reply::text("done"),
     ];

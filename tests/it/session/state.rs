@@ -3,7 +3,7 @@
 use std::fs;
 
 use rind::point::caller::Caller;
-use rind::point::handle::{AgentHandle, HandleError, PluginStateWriteTime};
+use rind::point::handle::{AgentHandle, HostFunctionError, PluginStateWriteMode};
 use rind::session::{
     Error, MAX_INLINE_STATE_VALUE_BYTES, MAX_STATE_KEY_BYTES, MAX_STATE_VALUE_BYTES,
 };
@@ -98,39 +98,43 @@ async fn plugins_reach_the_session_through_their_handle() {
     let place = TempStore::new();
     let session = std::sync::Arc::new(place.create());
     session.append(user("hi")).unwrap();
-    let (events, mut receiver) = rind::event::EventSender::channel();
+    let (events, mut receiver) = rind::event::EventSender::new_with_receiver();
     let handle = rind::agent::PluginSessionHandle::new(
         session.clone(),
         events,
         std::sync::Arc::new(|_, _, _| {}),
     );
     handle
-        .state_set("p", "k", Some("v"), PluginStateWriteTime::AtOnce)
+        .set_plugin_state_value("p", "k", Some("v"), PluginStateWriteMode::AtOnce)
         .unwrap();
     assert_eq!(handle.state_get("p", "k").as_deref(), Some("v"));
     assert_eq!(handle.state_get("q", "k"), None);
     let mut n_messages = 0;
-    handle.view_messages(&Caller::default(), 5, &mut |shown| n_messages = shown.len());
+    handle.inspect_last_messages(&Caller::default(), 5, &mut |shown| n_messages = shown.len());
     assert_eq!(n_messages, 1);
-    handle.append("p", "note", json!({"a": 1})).unwrap();
+    handle
+        .append_custom_entry("p", "note", json!({"a": 1}))
+        .unwrap();
     assert!(matches!(
-        handle.append("p", "", json!(1)),
-        Err(HandleError::InvalidInput(_))
+        handle.append_custom_entry("p", "", json!(1)),
+        Err(HostFunctionError::InvalidInput(_))
     ));
     assert!(matches!(
-        handle.append("p", "n", json!("x".repeat(2 << 20))),
-        Err(HandleError::Limit(_))
+        handle.append_custom_entry("p", "n", json!("x".repeat(2 << 20))),
+        Err(HostFunctionError::Limit(_))
     ));
     let long = "k".repeat(MAX_STATE_KEY_BYTES + 1);
     assert!(matches!(
-        handle.state_set("p", &long, Some(""), PluginStateWriteTime::AtOnce),
-        Err(HandleError::Limit(_))
+        handle.set_plugin_state_value("p", &long, Some(""), PluginStateWriteMode::AtOnce),
+        Err(HostFunctionError::Limit(_))
     ));
     let caller = rind::point::caller::Caller::default();
-    let called = handle.call_point("p", "extract", json!({}), caller).await;
+    let called = handle
+        .call_plugin_defined_point("p", "extract", json!({}), caller)
+        .await;
     assert_eq!(
         called,
-        Err(HandleError::NotFound(
+        Err(HostFunctionError::NotFound(
             "plugin `p` called the point `extract` before the points of plugins were set up".into()
         ))
     );
@@ -138,7 +142,7 @@ async fn plugins_reach_the_session_through_their_handle() {
         name: "m".into(),
         value: 2.0,
     });
-    handle.effect("p", metric);
+    handle.apply_effect("p", metric);
     assert_eq!(receiver.try_recv().unwrap().event.name(), "metric");
 }
 

@@ -59,7 +59,7 @@ async fn a_skill_about_files_is_told_of_beneath_the_first_one_and_the_system_pro
     assert!(results[3].contains("Do it this way."), "{results:?}");
     running.turn("look again").await;
     assert_eq!(n_told(&running, "text"), 1);
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let system = bodies[0]["system"].to_string();
     assert!(
         system.contains("- other: Does other.") && !system.contains("Does text."),
@@ -188,7 +188,7 @@ async fn what_a_hook_took_out_was_not_told() {
 async fn files_that_are_read_side_by_side_tell_of_a_skill_once_and_a_refused_call_does_not() {
     let script = vec![
         Reply::call("write_file", json!({"path": "c.txt", "content": ""})),
-        read("a.txt").and_call("read_file", json!({"path": "b.txt"})),
+        read("a.txt").with_tool_call("read_file", json!({"path": "b.txt"})),
         Reply::text("done"),
     ];
     let mut running = setup(script, [about("text", &["**/*.txt"])])
@@ -246,7 +246,7 @@ async fn compaction_leaves_one_line_of_a_skill_about_files() {
     let n_compacted = names.iter().filter(|name| **name == "compact-end").count();
     assert!(n_compacted > 1, "{names:?}");
     assert_eq!(n_told(&running, "text"), 1, "{:?}", running.lines());
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let last = bodies.last().unwrap()["messages"].to_string();
     assert_eq!(last.matches(&mark("text")).count(), 1);
 }

@@ -28,7 +28,7 @@ async fn with_hello(script: Vec<Reply>, skills: Vec<Skill>) -> Running {
 
 /// Returns for each request whether it offered the tool `greet`.
 fn offered(running: &Running) -> Vec<bool> {
-    let n_requests = running.provider.bodies().len();
+    let n_requests = running.provider.recorded_request_bodies().len();
     (0..n_requests)
         .map(|n| tools_of(running, n).contains(&"greet".to_owned()))
         .collect()
@@ -112,7 +112,7 @@ async fn a_skill_whose_plugin_does_not_run_cannot_be_used() {
 #[tokio::test]
 async fn a_fork_has_the_tools_of_its_plugin_and_the_agent_that_started_it_has_not() {
     let mut forked = greeter("greeter", false);
-    forked.context = Context::Fork;
+    forked.context = SkillExecutionContext::Fork;
     let script = vec![
         use_skill("greeter"),
         greet(),
@@ -128,7 +128,7 @@ async fn a_fork_has_the_tools_of_its_plugin_and_the_agent_that_started_it_has_no
         "{:?}",
         running.results()
     );
-    let of_fork = running.provider.bodies()[2]["messages"].to_string();
+    let of_fork = running.provider.recorded_request_bodies()[2]["messages"].to_string();
     assert!(of_fork.contains("Hello, Ada!"), "{of_fork}");
     let results = running.results();
     assert_eq!(results[0].0, "greeted");

@@ -4,7 +4,7 @@
 use rind::grant::SideEffect;
 use rind::grant::held::InMemoryFolder;
 use rind::session::SessionStore;
-use rind::tool::policy::{PolicyRule, Rule};
+use rind::tool::policy::{PolicyRule, RuleDecision};
 use std::sync::Arc;
 
 use super::*;
@@ -143,8 +143,8 @@ async fn what_a_project_says_of_its_skill_takes_no_question_away() {
         (notes.side_effects, notes.trust) = (effects.clone(), trust);
         let script = vec![use_skill("notes"), Reply::text("done")];
         let mut setup = setup(script, [notes]).asking(vec![ApprovalAnswer::Yes]);
-        setup.policy.defaults.write = Rule::Allow;
-        setup.policy.defaults.execute = Rule::Allow;
+        setup.policy.defaults.write = RuleDecision::Allow;
+        setup.policy.defaults.execute = RuleDecision::Allow;
         let mut running = setup.build();
         running.turn("go on with the work").await;
         let n = running.approver.asked.lock().unwrap().len();
@@ -155,7 +155,7 @@ async fn what_a_project_says_of_its_skill_takes_no_question_away() {
 #[tokio::test]
 async fn a_rule_that_denies_skills_holds_for_those_that_nobody_asks_about() {
     let mut setup = setup(vec![], [skill("notes", "Write notes.")]);
-    setup.policy.rules = vec![PolicyRule::for_tool("skill", Rule::Deny).unwrap()];
+    setup.policy.rules = vec![PolicyRule::for_tool("skill", RuleDecision::Deny).unwrap()];
     let mut running = setup.build();
     let refused = running
         .agent
@@ -165,7 +165,7 @@ async fn a_rule_that_denies_skills_holds_for_those_that_nobody_asks_about() {
     assert!(refused.contains("refused by policy"), "{refused}");
     // A default for the effect `execute` does not apply to a skill's text, which is only read.
     let mut setup = self::setup(vec![], [skill("notes", "Write notes.")]);
-    setup.policy.defaults.execute = Rule::Deny;
+    setup.policy.defaults.execute = RuleDecision::Deny;
     let mut running = setup.build();
     let text = running
         .agent
@@ -177,7 +177,7 @@ async fn a_rule_that_denies_skills_holds_for_those_that_nobody_asks_about() {
 #[tokio::test]
 async fn what_is_piped_to_a_skill_that_forks_reaches_its_subagent() {
     let mut audit = skill("audit", "Audit it.");
-    audit.context = Context::Fork;
+    audit.context = SkillExecutionContext::Fork;
     let script = vec![Reply::text("audited")];
     let mut running = setup(script, [audit]).build();
     let line = running
@@ -189,7 +189,7 @@ async fn what_is_piped_to_a_skill_that_forks_reaches_its_subagent() {
     running
         .turn(&format!("{line}\n\n+ a line of the diff"))
         .await;
-    let request = running.provider.bodies()[0].to_string();
+    let request = running.provider.recorded_request_bodies()[0].to_string();
     assert!(request.contains("Audit it."), "{request}");
     assert!(request.contains("+ a line of the diff"), "{request}");
 }
@@ -197,7 +197,7 @@ async fn what_is_piped_to_a_skill_that_forks_reaches_its_subagent() {
 #[tokio::test]
 async fn the_end_of_one_skill_does_not_end_a_lasting_one_of_its_name_in_the_session() {
     let mut tutor = only("tutor", &["read_file"]);
-    tutor.interaction = Interaction::Conversational;
+    tutor.interaction = SkillLifetime::Conversational;
     let mut returning = only("tutor", &["read_file", "skill"]);
     returning.hash.push('x');
     let steps = [

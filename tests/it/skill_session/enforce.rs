@@ -123,7 +123,7 @@ async fn a_skill_of_the_main_agent_holds_in_a_subagent_whatever_that_invokes_its
         setup.config.subagents.enabled = true;
         let mut running = setup.build();
         running.turn("look at the work").await;
-        let answer = running.provider.bodies()[4]["messages"].to_string();
+        let answer = running.provider.recorded_request_bodies()[4]["messages"].to_string();
         assert_eq!(
             answer.contains(
                 "there is no tool `search` in this step; the tools are: read_file, skill"
@@ -213,8 +213,8 @@ async fn a_call_that_was_made_beside_the_invocation_is_judged_after_it() {
     });
     let script = vec![
         use_skill("look")
-            .and_call("probe", json!({}))
-            .and_call("bash", json!({"command": "touch touched"})),
+            .with_tool_call("probe", json!({}))
+            .with_tool_call("bash", json!({"command": "touch touched"})),
         Reply::text("done"),
     ];
     let mut running = setup(script, [only("look", &["read_file"])])
@@ -270,7 +270,7 @@ async fn an_unknown_tool_in_the_allow_list_is_an_error_and_the_skill_is_not_acti
 #[tokio::test]
 async fn a_conversational_skill_stays_until_the_person_ends_it_also_after_a_resume() {
     let mut tutor = only("tutor", &["read_file"]);
-    tutor.interaction = Interaction::Conversational;
+    tutor.interaction = SkillLifetime::Conversational;
     let script = vec![
         use_skill("tutor"),
         Reply::text("hello"),

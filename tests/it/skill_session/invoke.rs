@@ -57,7 +57,7 @@ async fn the_list_of_skills_is_in_the_stable_part_once_and_the_same_from_run_to_
     for _ in 0..2 {
         let mut running = setup(vec![Reply::text("done")], skills()).build();
         running.turn("go on with the work").await;
-        prompts.push(running.provider.bodies()[0]["system"].to_string());
+        prompts.push(running.provider.recorded_request_bodies()[0]["system"].to_string());
     }
     assert_eq!(prompts[0].matches("# Skills").count(), 1);
     let list = "- alpha: Does alpha.\\n- beta: Does beta.";
@@ -245,7 +245,7 @@ async fn files_of_a_skill_are_read_without_a_question_and_none_outside_of_it() {
 async fn a_skill_that_forks_is_run_by_a_subagent_which_it_keeps_to_its_tools() {
     let mut audit = only("audit", &["read_file"]);
     audit.body = "Audit $ARGUMENTS.".into();
-    audit.context = Context::Fork;
+    audit.context = SkillExecutionContext::Fork;
     // Replies for the invocation by the model, and then for the one by the user.
     let script = vec![
         Reply::call("skill", json!({"skill": "audit", "args": "all"})),
@@ -318,7 +318,7 @@ async fn the_text_of_an_active_skill_comes_again_once_after_compaction_and_still
     assert!(compacted > 0);
     assert_eq!(shows.count(), 1);
     assert!(!running.folder.path().join("w/touched").exists());
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     assert_eq!(
         bodies.last().unwrap()["system"]
             .to_string()
@@ -331,7 +331,7 @@ async fn the_text_of_an_active_skill_comes_again_once_after_compaction_and_still
 #[tokio::test]
 async fn the_text_of_a_skill_that_lasts_stays_when_its_turn_is_archived() {
     let mut guide = skill("guide", "Speak of nothing but guides.");
-    guide.interaction = Interaction::Conversational;
+    guide.interaction = SkillLifetime::Conversational;
     let read = || Reply::call("read_file", json!({"path": "a.txt"}));
     let mut script = vec![use_skill("guide")];
     script.extend((0..5).map(|_| read()));
@@ -347,7 +347,8 @@ async fn the_text_of_a_skill_that_lasts_stays_when_its_turn_is_archived() {
     assert_eq!(text, 1, "{lines:?}");
 
     running.turn("and now?").await;
-    let request = running.provider.bodies().last().unwrap()["messages"].to_string();
+    let request =
+        running.provider.recorded_request_bodies().last().unwrap()["messages"].to_string();
     let text = request.matches("Speak of nothing but guides.").count();
     assert_eq!(text, 1, "{request}");
 }
@@ -369,7 +370,7 @@ fn read_long() -> impl Iterator<Item = Reply> {
 /// Returns a skill that stays active after its turn.
 fn guide() -> Skill {
     let mut guide = skill("guide", "Speak of nothing but guides.");
-    guide.interaction = Interaction::Conversational;
+    guide.interaction = SkillLifetime::Conversational;
     guide
 }
 
@@ -393,7 +394,8 @@ async fn the_text_of_a_skill_that_lasts_comes_again_after_a_resume_and_compactio
     let n_compacted = names.iter().filter(|name| **name == "compact-end").count();
     assert!(n_compacted > 1, "{names:?}");
     assert_eq!(running.agent.active_skills(), ["guide"]);
-    let request = running.provider.bodies().last().unwrap()["messages"].to_string();
+    let request =
+        running.provider.recorded_request_bodies().last().unwrap()["messages"].to_string();
     let n_texts = request.matches("Speak of nothing but guides.").count();
     assert_eq!(n_texts, 1, "{request}");
     assert!(

@@ -21,7 +21,7 @@ fn with_listed_models(script: Vec<Reply>, skills: impl IntoIterator<Item = Skill
 
 /// Returns the model of each request so far.
 fn models(running: &Running) -> Vec<String> {
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     bodies
         .iter()
         .map(|body| body["model"].as_str().unwrap().to_owned())
@@ -40,7 +40,7 @@ fn notices(running: &Running) -> Vec<String> {
 #[tokio::test]
 async fn the_model_of_a_users_skill_holds_for_the_rest_of_its_turn_and_is_shown() {
     let mut lasting = wants("big");
-    lasting.interaction = Interaction::Conversational;
+    lasting.interaction = SkillLifetime::Conversational;
     let script = vec![
         use_skill("deep"),
         bash("true"),
@@ -116,7 +116,7 @@ async fn hooks_have_the_last_word_about_the_model() {
 #[tokio::test]
 async fn a_forked_skill_has_its_model_in_the_subagent_alone() {
     let mut deep = wants("big");
-    deep.context = Context::Fork;
+    deep.context = SkillExecutionContext::Fork;
     let script = vec![
         use_skill("deep"),
         Reply::text("thought"),

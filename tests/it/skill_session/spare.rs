@@ -5,7 +5,7 @@ use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::skill::parse_text;
 use rind::tool::approval::ApprovalAnswer;
-use rind::tool::policy::{PolicyRule, Rule};
+use rind::tool::policy::{PolicyRule, RuleDecision};
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn sparing(allowed: &str) -> Skill {
 }
 
 /// Returns a rule for `bash` commands that match this pattern.
-fn rule(command: &str, decision: Rule) -> PolicyRule {
+fn rule(command: &str, decision: RuleDecision) -> PolicyRule {
     let decision = serde_json::to_value(decision).unwrap();
     serde_json::from_value(json!({"tool": "bash", "command": command, "decision": decision}))
         .unwrap()
@@ -111,10 +111,10 @@ async fn a_rule_a_hook_or_a_dry_run_is_stronger() {
     assert_eq!(call(base()).await, (0, true));
 
     for (command, decision, expected) in [
-        ("echo *", Rule::Ask, (1, true)),
-        ("echo one", Rule::Ask, (1, true)),
-        ("echo *", Rule::Deny, (0, false)),
-        ("touch *", Rule::Ask, (0, true)),
+        ("echo *", RuleDecision::Ask, (1, true)),
+        ("echo one", RuleDecision::Ask, (1, true)),
+        ("echo *", RuleDecision::Deny, (0, false)),
+        ("touch *", RuleDecision::Ask, (0, true)),
     ] {
         let mut setup = base();
         setup.policy.rules = vec![rule(command, decision)];
@@ -135,7 +135,7 @@ async fn a_rule_a_hook_or_a_dry_run_is_stronger() {
     assert_eq!(running.approver.asked.lock().unwrap().len(), 2);
 
     let mut denied = base();
-    denied.policy.defaults.execute = Rule::Deny;
+    denied.policy.defaults.execute = RuleDecision::Deny;
     assert_eq!(call(denied).await, (0, false));
 
     let mut dry = base();
@@ -152,7 +152,7 @@ async fn a_rule_a_hook_or_a_dry_run_is_stronger() {
 #[tokio::test]
 async fn a_skill_spares_in_the_turn_of_its_invocation_and_no_longer() {
     let mut lasting = sparing("Bash(echo *)");
-    lasting.interaction = Interaction::Conversational;
+    lasting.interaction = SkillLifetime::Conversational;
     let script = vec![
         bash("echo before"),
         use_skill("git"),

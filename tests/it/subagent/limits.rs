@@ -38,7 +38,7 @@ async fn a_subagent_that_loops_for_ever_ends_at_its_limit_of_steps() {
         ends(&running),
         [("Loop".to_owned(), SubagentState::Limited)]
     );
-    assert_eq!(running.provider.bodies().len(), 6);
+    assert_eq!(running.provider.recorded_request_bodies().len(), 6);
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn a_subagent_that_hangs_is_stopped_at_its_limit_of_time() {
 
 #[tokio::test]
 async fn no_more_run_at_once_and_in_a_session_than_the_settings_say() {
-    let two = spawn("minimal", "One").and_call("spawn_subagent", json!({"task": "Two"}));
+    let two = spawn("minimal", "One").with_tool_call("spawn_subagent", json!({"task": "Two"}));
     let late = Reply {
         delay_ms: 1_000,
         ..Reply::text("yes")

@@ -6,7 +6,7 @@ use super::*;
 
 /// Returns the names of the tools in the first request whose first message contains this text.
 fn tools_for(running: &Running, text: &str) -> Vec<String> {
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let own = bodies.iter().find(|body| {
         let first = body["messages"][0]["text"].as_str().unwrap_or_default();
         first.contains(text)
@@ -96,7 +96,7 @@ async fn a_preset_of_a_file_has_its_tools_and_its_text_and_no_more_than_the_pare
     let (running, text, _) = spawned(task, &[("tester", file)]).await;
     assert!(text.ends_with("\n\ndid it"), "{text}");
     assert_eq!(tools_for(&running, "Do it"), ["bash", "read_file"]);
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let list = bodies[0]["tools"].to_string();
     assert!(list.contains("- tester: Runs tests"), "{list}");
     let system = bodies[1]["system"].to_string();

@@ -43,11 +43,11 @@ fn workers() -> Vec<Reply> {
 /// Returns the calls that start the three subagents of [`workers`].
 fn three() -> Reply {
     spawn("investigate", "Read a.txt")
-        .and_call(
+        .with_tool_call(
             "spawn_subagent",
             json!({"task": "Write c.txt", "preset": "work"}),
         )
-        .and_call(
+        .with_tool_call(
             "spawn_subagent",
             json!({"task": "Hang", "preset": "investigate", "tools": ["hang"]}),
         )
@@ -136,7 +136,7 @@ async fn three_subagents_side_by_side_one_is_stopped_one_continued_and_one_is_bl
     // The continued subagent has its complete conversation in one file.
     let children = running.session.subagents();
     assert_eq!(children.len(), 3);
-    let sent = running.provider.bodies();
+    let sent = running.provider.recorded_request_bodies();
     let last = sent
         .iter()
         .rev()
@@ -375,7 +375,7 @@ async fn a_monitor_sees_the_subagents_of_its_parent_and_has_no_other_tools() {
     let watched = running.results().pop().unwrap().0;
     assert!(watched.contains(" | running | "), "{watched}");
     assert!(watched.contains("task: Hang"), "{watched}");
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let own = bodies
         .iter()
         .find(|body| body["messages"].to_string().contains("Watch them"))
@@ -435,7 +435,7 @@ async fn a_session_that_was_tampered_with_gives_a_subagent_no_tool_and_leads_now
         .unwrap();
     let mut running = later.build_on(resumed);
     running.turn("next").await;
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let own = bodies
         .iter()
         .find(|body| body["messages"].to_string().contains("Use it"));

@@ -1,6 +1,6 @@
 //! Compares the table of imports in `wit/README.md` with the host's table.
 
-use rind::plugin::authority::{IMPORTABLE_INTERFACES, ImportRow};
+use rind::plugin::authority::{IMPORTABLE_INTERFACES, ImportableInterface};
 
 use super::table::Table;
 
@@ -11,8 +11,9 @@ pub(super) fn table() -> Table {
         "| import | needs | gives | at most |".to_owned(),
         "|---|---|---|---|".to_owned(),
     ];
-    let is_alike =
-        |a: &ImportRow, b: &ImportRow| (a.needs, a.gives, a.limits) == (b.needs, b.gives, b.limits);
+    let is_alike = |a: &ImportableInterface, b: &ImportableInterface| {
+        (a.needs, a.gives, a.limits) == (b.needs, b.gives, b.limits)
+    };
     lines.extend(IMPORTABLE_INTERFACES.chunk_by(is_alike).map(|rows| {
         let names = rows
             .iter()

@@ -59,12 +59,12 @@ async fn a_panic_in_a_tool_is_an_answer() {
     let first = run("panic at once", &ctx(), 1_000).await;
     assert_eq!(
         first,
-        ToolOutput::fault("internal error of tool `odd`: boom at once")
+        ToolOutput::from_fault_content("internal error of tool `odd`: boom at once")
     );
     let later = run("panic later", &ctx(), 1_000).await;
     assert_eq!(
         later,
-        ToolOutput::fault("internal error of tool `odd`: boom 7")
+        ToolOutput::from_fault_content("internal error of tool `odd`: boom 7")
     );
     assert_eq!(run("", &ctx(), 1_000).await, ToolOutput::ok("fine"));
 }
@@ -75,7 +75,7 @@ async fn a_tool_that_hangs_is_dropped_after_its_deadline() {
     let output = run("hang", &ctx(), 100).await;
     assert_eq!(
         output,
-        ToolOutput::fault("the call was stopped: it ran longer than 0.1 s")
+        ToolOutput::from_fault_content("the call was stopped: it ran longer than 0.1 s")
     );
     assert!(started.elapsed() < Duration::from_secs(6));
 }
@@ -98,7 +98,7 @@ async fn a_tool_that_watches_its_token_tells_what_it_did() {
     let output = run("watch", &ctx, 60_000).await;
     assert_eq!(
         output,
-        ToolOutput::error("the call was cancelled while it ran\n\nhalf done")
+        ToolOutput::from_error_content("the call was cancelled while it ran\n\nhalf done")
     );
 }
 

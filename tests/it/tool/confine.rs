@@ -77,7 +77,7 @@ pub(crate) async fn confined_by(
 }
 
 pub(crate) fn tools(fixture: &Fixture, commands: CommandConfinementMode) -> ToolRegistry {
-    let workspace = Arc::new(Workspace::open(&fixture.inside("")).unwrap());
+    let workspace = Arc::new(Workspace::open_root_folder(&fixture.inside("")).unwrap());
     let mut tools = ToolRegistry::default();
     for tool in builtin::built_in_tools(&workspace, commands) {
         tools.add(tool).unwrap();

@@ -364,7 +364,11 @@ async fn a_question_says_what_a_call_would_meet() {
         (("read_file", json!({"path": "a.txt"})), ""),
     ] {
         let entry = fixture.tools.get(tool).unwrap();
-        let said = entry.tool.target(&arguments).await.unwrap_or_default();
+        let said = entry
+            .tool
+            .describe_call_target(&arguments)
+            .await
+            .unwrap_or_default();
         assert!(said.starts_with(expected), "{arguments}: {said}");
         assert_eq!(said.is_empty(), expected.is_empty(), "{arguments}: {said}");
     }

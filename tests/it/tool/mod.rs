@@ -32,7 +32,8 @@ impl Fixture {
         std::fs::create_dir(folder.path().join("workspace")).unwrap();
         std::fs::create_dir(folder.path().join("outside")).unwrap();
         std::fs::write(folder.path().join("outside/secret.txt"), "the secret\n").unwrap();
-        let workspace = Arc::new(Workspace::open(&folder.path().join("workspace")).unwrap());
+        let workspace =
+            Arc::new(Workspace::open_root_folder(&folder.path().join("workspace")).unwrap());
         let mut tools = ToolRegistry::default();
         for tool in builtin::unconfined_built_in_tools(&workspace) {
             tools.add(tool).unwrap();
@@ -66,7 +67,7 @@ impl Fixture {
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolOutput {
         let entry = self.tools.get(tool).unwrap();
         if let Err(why) = (entry.check)(&arguments) {
-            return ToolOutput::error(why);
+            return ToolOutput::from_error_content(why);
         }
         let deadline = rind::tool::run::DEFAULT_TOOL_CALL_DEADLINE;
         let cap = rind::tool::run::DEFAULT_MAX_OUTPUT_BYTES;

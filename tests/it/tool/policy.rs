@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolSpec};
 use rind::tool::policy::{
-    ClassDefaults, Policy, PolicyCall, PolicyRule, Rule, ToolPolicy, ToolPolicyRunMode, ToolVerdict,
+    EffectClassDefaultDecisions, Policy, PolicyCall, PolicyRule, RuleDecision, ToolPolicy,
+    ToolPolicyOptions, ToolVerdict,
 };
 use rind::tool::subject::Subject;
 use serde_json::{Value, json};
@@ -17,8 +18,12 @@ fn class() -> impl Strategy<Value = EffectClass> {
     ])
 }
 
-fn decision() -> impl Strategy<Value = Rule> {
-    prop::sample::select(vec![Rule::Allow, Rule::Ask, Rule::Deny])
+fn decision() -> impl Strategy<Value = RuleDecision> {
+    prop::sample::select(vec![
+        RuleDecision::Allow,
+        RuleDecision::Ask,
+        RuleDecision::Deny,
+    ])
 }
 
 fn rule() -> impl Strategy<Value = PolicyRule> {
@@ -48,13 +53,13 @@ fn policy() -> impl Strategy<Value = ToolPolicy> {
     (prop::collection::vec(rule(), 0..6), defaults, mode).prop_map(
         |(rules, (read, write, execute, external), (yes, dry_run, has_terminal))| ToolPolicy {
             rules,
-            defaults: ClassDefaults {
+            defaults: EffectClassDefaultDecisions {
                 read,
                 write,
                 execute,
                 external,
             },
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 yes,
                 dry_run,
                 has_terminal,
@@ -66,7 +71,7 @@ fn policy() -> impl Strategy<Value = ToolPolicy> {
 
 fn decides(
     policy: &ToolPolicy,
-    mode: ToolPolicyRunMode,
+    mode: ToolPolicyOptions,
     spec: &ToolSpec,
     asked: bool,
 ) -> ToolVerdict {
@@ -91,16 +96,16 @@ proptest! {
         policy in policy(), spec in spec(), at in any::<prop::sample::Index>(), asked: bool,
     ) {
         let mut denied = policy.clone();
-        denied.rules.insert(at.index(policy.rules.len() + 1), PolicyRule::for_tool(&spec.name, Rule::Deny).unwrap());
+        denied.rules.insert(at.index(policy.rules.len() + 1), PolicyRule::for_tool(&spec.name, RuleDecision::Deny).unwrap());
         let is_denied = matches!(decides(&denied, policy.mode, &spec, asked), ToolVerdict::Deny(_));
         prop_assert!(is_denied);
     }
 
     #[test]
     fn yes_only_turns_ask_into_allow(policy in policy(), spec in spec(), asked: bool) {
-        let asking = ToolPolicyRunMode { yes: false, has_terminal: true, ..policy.mode };
+        let asking = ToolPolicyOptions { yes: false, has_terminal: true, ..policy.mode };
         let without = decides(&policy, asking, &spec, asked);
-        let with = decides(&policy, ToolPolicyRunMode { yes: true, ..asking }, &spec, asked);
+        let with = decides(&policy, ToolPolicyOptions { yes: true, ..asking }, &spec, asked);
         if without == ToolVerdict::Ask {
             prop_assert_eq!(with, ToolVerdict::Allow);
         } else {
@@ -110,8 +115,8 @@ proptest! {
 
     #[test]
     fn a_missing_terminal_never_allows_more(policy in policy(), spec in spec(), asked: bool) {
-        let with = decides(&policy, ToolPolicyRunMode { has_terminal: true, ..policy.mode }, &spec, asked);
-        let without = decides(&policy, ToolPolicyRunMode { has_terminal: false, ..policy.mode }, &spec, asked);
+        let with = decides(&policy, ToolPolicyOptions { has_terminal: true, ..policy.mode }, &spec, asked);
+        let without = decides(&policy, ToolPolicyOptions { has_terminal: false, ..policy.mode }, &spec, asked);
         if with == ToolVerdict::Ask {
             let is_denied = matches!(without, ToolVerdict::Deny(_));
             prop_assert!(is_denied);
@@ -122,7 +127,7 @@ proptest! {
 
     #[test]
     fn a_dry_run_changes_nothing_but_the_read_only(policy in policy(), spec in spec(), asked: bool) {
-        let dry = ToolPolicyRunMode { dry_run: true, ..policy.mode };
+        let dry = ToolPolicyOptions { dry_run: true, ..policy.mode };
         let verdict = decides(&policy, dry, &spec, asked);
         let is_read = spec.effect_class == EffectClass::Read;
         prop_assert!(is_read || matches!(verdict, ToolVerdict::DryRun(_) | ToolVerdict::Deny(_)));

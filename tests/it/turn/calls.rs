@@ -14,7 +14,7 @@ use rind::provider::scripted::Reply;
 use rind::session::MAX_BLOB_BYTES;
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
-use rind::tool::policy::{PolicyRule, Rule};
+use rind::tool::policy::{PolicyRule, RuleDecision};
 use serde_json::json;
 
 use super::{ask, block, change, done, inject, read, with_calls, write};
@@ -38,8 +38,8 @@ async fn calls_that_only_read_run_side_by_side_and_keep_their_order() {
     };
     let script = vec![
         Reply::call("slow", json!({}))
-            .and_call("fast", json!({}))
-            .and_call("write_file", json!({"path": "c", "content": ""})),
+            .with_tool_call("fast", json!({}))
+            .with_tool_call("write_file", json!({"path": "c", "content": ""})),
         done(),
     ];
     let setup = Setup::new(script)
@@ -79,8 +79,8 @@ async fn calls_that_have_not_begun_when_the_user_says_something_are_skipped_each
             })
         });
         let calls = Reply::call("steers", json!({}))
-            .and_call("read_file", json!({"path": "a.txt"}))
-            .and_call("write_file", json!({"path": "c.txt", "content": ""}));
+            .with_tool_call("read_file", json!({"path": "a.txt"}))
+            .with_tool_call("write_file", json!({"path": "c.txt", "content": ""}));
         let mut setup = Setup::new(vec![calls, done()]).tool(steers);
         setup.config.max_parallel_calls = 1;
         let mut running = setup.build();
@@ -157,7 +157,7 @@ async fn a_call_that_a_hook_blocks_is_a_result() {
 #[tokio::test]
 async fn a_call_that_the_policy_denies_is_a_result() {
     let mut setup = Setup::new(vec![write("c.txt"), done()]);
-    setup.policy.rules = vec![PolicyRule::for_tool("write_*", Rule::Deny).unwrap()];
+    setup.policy.rules = vec![PolicyRule::for_tool("write_*", RuleDecision::Deny).unwrap()];
     check_refused(setup, "policy", "refused by policy: `write_file` is denied").await;
 }
 
@@ -174,7 +174,10 @@ async fn no_hook_allows_what_the_policy_denies() {
         .hook::<at::PreTool>("eager", |_, _| {
             Ok(change(json!({"path": "c.txt", "content": "x"})))
         });
-    setup.policy.rules = vec![PolicyRule::for_effect_class(EffectClass::Write, Rule::Deny)];
+    setup.policy.rules = vec![PolicyRule::for_effect_class(
+        EffectClass::Write,
+        RuleDecision::Deny,
+    )];
     check_refused(setup, "policy", "is denied").await;
 }
 
@@ -322,11 +325,11 @@ async fn a_blob_that_is_too_large_to_keep_is_a_line_of_text_and_the_turn_goes_on
     let tool = |name: &str, n_bytes: u64| {
         NativeTool::new(name, EffectClass::Read, move |_| {
             let bytes = vec![7; n_bytes as usize];
-            Box::pin(async move { ToolOutput::blob(bytes, "application/x-tide") })
+            Box::pin(async move { ToolOutput::from_bytes(bytes, "application/x-tide") })
         })
     };
     let script = vec![
-        Reply::call("small", json!({})).and_call("large", json!({})),
+        Reply::call("small", json!({})).with_tool_call("large", json!({})),
         done(),
     ];
     let mut running = Setup::new(script)

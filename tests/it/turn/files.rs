@@ -185,7 +185,7 @@ async fn the_context_files_of_a_subfolder_come_once_and_the_system_prompt_stays(
     let all = running.lines().join("\n");
     assert_eq!(all.matches("PKG").count(), 1, "{all}");
     assert!(!all.contains("OTHER"), "{all}");
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let systems: Vec<&Value> = bodies.iter().map(|body| &body["system"]).collect();
     assert!(systems.iter().all(|system| *system == systems[0]));
     let is_told = |event: &Event| matches!(event, Event::Notice { text, .. } if text.contains("added pkg/AGENTS.md to the conversation"));

@@ -34,7 +34,7 @@ async fn a_blocked_request_ends_the_turn_without_asking_the_model() {
         outcome.output,
         "[the request was refused by plugin budget: the budget is spent]"
     );
-    assert!(running.provider.bodies().is_empty());
+    assert!(running.provider.recorded_request_bodies().is_empty());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rind::point::Point;
+use rind::point::ExtensionPoint;
 use rind::point::catalog as at;
 use rind::point::failure::OnFailure;
 use rind::point::payload::StopReason;
@@ -13,7 +13,7 @@ use crate::harness::{Hang, Setup};
 
 /// Runs a turn of one read and an answer, with a guard at `P` that never answers. Returns the stop
 /// reason, the output and the number of requests.
-async fn guarded<P: Point>() -> (StopReason, String, usize)
+async fn guarded<P: ExtensionPoint>() -> (StopReason, String, usize)
 where
     Hang: rind::point::Hook<P>,
 {
@@ -24,13 +24,13 @@ where
     (
         outcome.summary.stop,
         outcome.output,
-        running.provider.bodies().len(),
+        running.provider.recorded_request_bodies().len(),
     )
 }
 
 /// Checks that the turn ends blocked, that its output names the guard, and that the model got
 /// `asked` requests.
-async fn stops<P: Point>(asked: usize)
+async fn stops<P: ExtensionPoint>(asked: usize)
 where
     Hang: rind::point::Hook<P>,
 {

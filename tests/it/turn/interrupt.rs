@@ -86,8 +86,8 @@ fn eventful() -> Setup {
     let first = Reply {
         text: Some("I will look at both files first".into()),
         ..read("a.txt")
-            .and_call("read_file", json!({"path": "b.txt"}))
-            .and_call("fly", json!({}))
+            .with_tool_call("read_file", json!({"path": "b.txt"}))
+            .with_tool_call("fly", json!({}))
     };
     let script = vec![
         first,
@@ -179,7 +179,7 @@ async fn a_tool_that_is_interrupted_says_what_it_did_so_far() {
         })
     });
     let script = vec![
-        Reply::call("wait", json!({})).and_call("bash", json!({"command": "true"})),
+        Reply::call("wait", json!({})).with_tool_call("bash", json!({"command": "true"})),
         done(),
     ];
     let mut running = Setup::new(script).tool(wait).build();

@@ -43,7 +43,7 @@ fn looks(running: &Running) -> Vec<usize> {
             .to_string()
             .contains("You take a second look")
     };
-    let bodies = running.provider.bodies();
+    let bodies = running.provider.recorded_request_bodies();
     let all = bodies.iter().enumerate();
     all.filter(|(_, body)| is_look(body))
         .map(|(n, _)| n)
@@ -101,7 +101,7 @@ async fn an_answer_that_claims_what_was_not_shown_goes_back_with_the_reason() {
     );
     let result = shown["calls"][0]["result"].as_str().unwrap();
     assert!(result.contains("alpha"), "{result}");
-    let body = &running.provider.bodies()[2];
+    let body = &running.provider.recorded_request_bodies()[2];
     assert_eq!(body.get("tools"), None);
     assert_eq!(body["model"], "test-model");
 
@@ -144,8 +144,14 @@ async fn it_may_be_another_model_and_it_sends_an_answer_back_only_so_often() {
     // After the last round the agent could not act on another look, so there is none.
     assert_eq!(outcome.output, "draft 2");
     assert_eq!(looks(&running), [1]);
-    assert_eq!(running.provider.bodies()[1]["model"], "sceptic");
-    assert_eq!(running.provider.bodies()[2]["model"], "test-model");
+    assert_eq!(
+        running.provider.recorded_request_bodies()[1]["model"],
+        "sceptic"
+    );
+    assert_eq!(
+        running.provider.recorded_request_bodies()[2]["model"],
+        "test-model"
+    );
 }
 
 #[tokio::test]
@@ -231,7 +237,7 @@ async fn ctrl_c_ends_a_look_and_the_turn_with_it() {
     let token = cancel.clone();
     let provider = running.provider.clone();
     tokio::spawn(async move {
-        while provider.bodies().len() < 2 {
+        while provider.recorded_request_bodies().len() < 2 {
             tokio::task::yield_now().await;
         }
         token.cancel();
@@ -309,7 +315,7 @@ async fn a_verdict_of_pre_reflect_stands_in_for_all_reflection() {
     assert_eq!(outcome.output, "done");
     assert_eq!(looks(&running), [0; 0]);
     assert_eq!(running.lines()[4], "user: [reflection] say done");
-    assert_eq!(running.provider.bodies().len(), 3);
+    assert_eq!(running.provider.recorded_request_bodies().len(), 3);
 }
 
 #[tokio::test]

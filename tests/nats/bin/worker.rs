@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use rind_lib::Host;
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::provider::scripted::{Reply, Script, Scripted, When};
+use rind_lib::provider::scripted::{Reply, ReplyCondition, Script, Scripted};
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
 use rind_lib::tool::{FileChangeTrackingMethod, Tool, ToolCtx, ToolOutput};
@@ -37,7 +37,7 @@ impl Tool for Stamp {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         FileChangeTrackingMethod::Unneeded
     }
 
@@ -70,10 +70,10 @@ impl Policy for AllowAll {
 
 fn script(delay_ms: u64) -> Script {
     let call = |n: usize| Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             contains: Some(format!("do <{n}>")),
             step: Some(1),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         times: Some(0),
         delay_ms,
@@ -81,9 +81,9 @@ fn script(delay_ms: u64) -> Script {
     };
     let mut replies: Vec<Reply> = (0..N_INPUTS).map(call).collect();
     replies.push(Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             after_tool: Some("stamp".to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         times: Some(0),
         delay_ms,

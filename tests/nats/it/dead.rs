@@ -27,7 +27,7 @@ struct Failing {
 }
 
 impl WorkerTurnExecutor for Failing {
-    fn claim<'a>(
+    fn claim_session<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {

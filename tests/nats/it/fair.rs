@@ -29,7 +29,7 @@ struct NotedSession {
 }
 
 impl WorkerTurnExecutor for NotedTurns {
-    fn claim<'a>(
+    fn claim_session<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {

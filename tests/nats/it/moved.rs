@@ -55,13 +55,13 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
         SessionStore::with_backend(Arc::new(sessions))
     };
     let (writer, reader) = (store(), store());
-    assert!(reader.list_session_heads().unwrap().rows.is_empty());
+    assert!(reader.list_session_summaries().unwrap().rows.is_empty());
     assert!(
         reader.read_entries_with_line_numbers("one").is_err()
             && reader.check_session_exists("one").is_err()
     );
     drop(writer.create_with_id("one", &spec()).unwrap());
-    let mut tail = reader.open_session_tail("one").unwrap();
+    let mut tail = reader.open_session_tail_reader("one").unwrap();
     let lines = |tail: &mut rind_lib::session::SessionTailReader| {
         let read = tail.read_more().unwrap();
         read.entries
@@ -70,7 +70,7 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
             .collect::<Vec<u64>>()
     };
     assert_eq!(lines(&mut tail), [1]);
-    let head = reader.list_session_heads().unwrap().rows.remove(0);
+    let head = reader.list_session_summaries().unwrap().rows.remove(0);
     assert_eq!(
         (&*head.id, &*head.workspace, head.turns),
         ("one", "/srv", 0)
@@ -78,7 +78,7 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
     // Opening the session adds a line.
     drop(writer.resume("one", &spec()).unwrap());
     assert_eq!(lines(&mut tail), [2]);
-    let again = reader.list_session_heads().unwrap().rows.remove(0);
+    let again = reader.list_session_summaries().unwrap().rows.remove(0);
     assert!(
         again.bytes > head.bytes,
         "the head is that of the new lines"
@@ -109,7 +109,7 @@ fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
     let store = files.session_backend();
     for child in ["one/agents/sub-1", "one/agents/sub-1/agents/held-2"] {
         let at = SessionAddress::parse(child).unwrap();
-        store.create_whole(&at, b"{\"id\":\"x\",\"parent\":null,\"time\":1,\"type\":\"session\",\"version\":1,\"workspace\":\"/\",\"provider\":\"p\",\"model\":\"m\"}\n{\"half").unwrap();
+        store.create_with_lines(&at, b"{\"id\":\"x\",\"parent\":null,\"time\":1,\"type\":\"session\",\"version\":1,\"workspace\":\"/\",\"provider\":\"p\",\"model\":\"m\"}\n{\"half").unwrap();
     }
     let (form, bytes) = exported(&files, "one");
     assert_eq!(form, SessionExportFormat::Archive);

@@ -410,14 +410,15 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
     journal.sync().unwrap();
     let (own, _) = own_snapshots(&fleet);
     assert!(
-        own.has_input_turn_ended("s", "i").unwrap() && !own.has_input_turn_ended("s", "j").unwrap()
+        own.has_turn_of_input_ended("s", "i").unwrap()
+            && !own.has_turn_of_input_ended("s", "j").unwrap()
     );
     let untold = own.store_snapshot("s").unwrap_err();
     assert!(matches!(untold, SnapshotStoreError::Untold), "{untold}");
     own.record_session_closed("s");
-    assert!(own.restore("s").unwrap().is_some() && own.is_loss_unknown_to_model());
+    assert!(own.restore("s").unwrap().is_some() && own.has_file_loss_unknown_to_model());
     assert!(own.is_snapshot_current("s").unwrap());
-    own.record_loss_told_to_model();
+    own.record_model_told_of_file_loss();
     let other = own.store_snapshot("other").unwrap_err().to_string();
     assert!(other.contains("those of another session"), "{other}");
     own.store_snapshot("s").unwrap();

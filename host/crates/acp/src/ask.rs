@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use rind_lib::point::handle::PluginUserQuestionKind;
 use std::sync::{Arc, Mutex};
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 use crate::backend::YesNoQuestionAsker;
 use crate::client::AcpClientHandle;
@@ -114,7 +114,7 @@ pub(crate) struct PostponedYesNoQuestions {
 impl PostponedYesNoQuestions {
     /// Creates a collection that answers the questions in `yes`, which the user has already
     /// approved, with yes and all others with no.
-    pub(crate) fn with_approved_questions(yes: Vec<String>) -> Self {
+    pub(crate) fn new_answering_yes_to(yes: Vec<String>) -> Self {
         Self {
             waiting: Mutex::default(),
             yes,
@@ -123,7 +123,7 @@ impl PostponedYesNoQuestions {
 
     /// Removes the questions that are to be asked with the first prompt, and returns them.
     pub(crate) fn take_questions(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.waiting))
+        std::mem::take(&mut *lock_ignoring_poison(&self.waiting))
     }
 }
 
@@ -131,12 +131,12 @@ impl YesNoQuestionAsker for PostponedYesNoQuestions {
     fn confirm(&self, text: String) -> BoxFuture<'_, bool> {
         let is_yes = self.yes.contains(&text);
         if !is_yes {
-            lock(&self.waiting).push(text);
+            lock_ignoring_poison(&self.waiting).push(text);
         }
         async move { is_yes }.boxed()
     }
 
-    fn is_deferred(&self) -> bool {
+    fn is_postponing_until_prompt(&self) -> bool {
         self.yes.is_empty()
     }
 }

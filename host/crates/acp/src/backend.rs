@@ -22,7 +22,7 @@ pub trait AcpSessionOpener: Send + Sync {
     ///
     /// # Errors
     /// No folder for the sessions can be determined; the error is a sentence for the user.
-    fn store(&self) -> Result<SessionStore, String>;
+    fn session_store(&self) -> Result<SessionStore, String>;
 
     /// Opens a session.
     fn open<'a>(
@@ -85,7 +85,7 @@ pub trait YesNoQuestionAsker: Send + Sync {
 
     /// Whether [`confirm`](Self::confirm) postpones questions until the first prompt and returns
     /// `false` for them until then.
-    fn is_deferred(&self) -> bool {
+    fn is_postponing_until_prompt(&self) -> bool {
         false
     }
 }
@@ -147,7 +147,7 @@ pub trait SessionCommandRunner: Send + Sync {
 
     /// Frees the resources that the commands keep for the session. Called after the session was
     /// closed, so that it can be opened again.
-    fn release_session(&self);
+    fn free_session_resources(&self);
 }
 
 /// A slash command that a client can offer.

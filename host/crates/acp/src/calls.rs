@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use rind_lib::message::{EffectClass, Part, Parts, ToolCall};
-use rind_lib::text::{escape_and_truncate_line, escape_natural_language_text, printable_text};
+use rind_lib::text::{escape_and_truncate_line, escape_prose_for_display, printable_text};
 use serde_json::Value;
 
 use crate::wire::{ContentBlock, Diff, ToolCallContent, ToolCallLocation, ToolKind};
@@ -39,7 +39,7 @@ impl DisplayedToolCall {
             title: call_title(&call.name, built_in, &call.arguments),
             kind: call_kind(built_in, class),
             locations: path
-                .map(|path| call_location(workspace, path, call.arguments.get("offset")))
+                .map(|path| tool_call_file_location(workspace, path, call.arguments.get("offset")))
                 .into_iter()
                 .collect(),
             content: match (built_in, path) {
@@ -86,7 +86,7 @@ fn call_title(name: &str, built_in: &str, arguments: &Value) -> String {
     escape_and_truncate_line(title.as_deref().unwrap_or(name), MAX_CALL_TITLE_BYTES)
 }
 
-fn call_location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocation {
+fn tool_call_file_location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocation {
     let line = line.and_then(Value::as_u64);
     let line = line.and_then(|line| u32::try_from(line).ok());
     ToolCallLocation::new(make_display_path_absolute(workspace, path)).line(line)
@@ -119,7 +119,7 @@ pub(crate) fn file_diff(
 pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallContent> {
     let shown = parts.iter().map(|part| match part {
         Part::Text { text } if is_command => fence_text(text),
-        Part::Text { text } => escape_natural_language_text(text),
+        Part::Text { text } => escape_prose_for_display(text),
         Part::Json { value } => fence_text(&value.to_string()),
         Part::Blob(blob) => blob.to_string(),
     });

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::lines::ClientOutputLineQueue;
-use crate::rpc::{notification_line, request_line, response_line};
+use crate::rpc::{json_notification_line, json_request_line, json_response_line};
 use crate::wire::{
     CancelRequestNotification, ClientCapabilities, Notice, NoticeSeverity, RequestId,
     SessionNotification, SessionUpdate, WireError,
@@ -76,7 +76,7 @@ impl AcpClientHandle {
     pub(crate) fn send_update(&self, session: &str, update: SessionUpdate) {
         let told = SessionNotification::new(session.to_owned(), update);
         self.outbox
-            .queue_line(notification_line("session/update", &told));
+            .queue_line(json_notification_line("session/update", &told));
     }
 
     /// Sends a notice. Returns `false`, and sends nothing, if the client shows no notices.
@@ -96,7 +96,7 @@ impl AcpClientHandle {
 
     /// Sends the response to a request of the client.
     pub(crate) fn respond(&self, id: &RequestId, outcome: &Result<Value, WireError>) {
-        self.outbox.queue_line(response_line(id, outcome));
+        self.outbox.queue_line(json_response_line(id, outcome));
     }
 
     /// Sends a request and waits for its response, without a timeout. If the future is dropped
@@ -111,9 +111,10 @@ impl AcpClientHandle {
     ) -> Result<T, String> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, response) = oneshot::channel();
-        lock(&self.pending).insert(id, sender);
+        lock_ignoring_poison(&self.pending).insert(id, sender);
         let _open = PendingRequestGuard { link: self, id };
-        self.outbox.queue_line(request_line(id, method, params));
+        self.outbox
+            .queue_line(json_request_line(id, method, params));
         match response.await {
             Ok(Ok(result)) => serde_json::from_value(result).map_err(|error| {
                 format!("the client's response to `{method}` is invalid: {error}")
@@ -134,7 +135,7 @@ impl AcpClientHandle {
     /// is not waiting, such as a second response, is dropped.
     pub(crate) fn complete_request(&self, id: &RequestId, outcome: Result<Value, Value>) {
         let waiting = match id {
-            RequestId::Number(id) => lock(&self.pending).remove(id),
+            RequestId::Number(id) => lock_ignoring_poison(&self.pending).remove(id),
             _ => None,
         };
         match waiting {
@@ -153,9 +154,12 @@ struct PendingRequestGuard<'a> {
 
 impl Drop for PendingRequestGuard<'_> {
     fn drop(&mut self) {
-        if lock(&self.link.pending).remove(&self.id).is_some() {
+        if lock_ignoring_poison(&self.link.pending)
+            .remove(&self.id)
+            .is_some()
+        {
             let told = CancelRequestNotification::new(self.id);
-            let line = notification_line("$/cancel_request", &told);
+            let line = json_notification_line("$/cancel_request", &told);
             self.link.outbox.queue_line(line);
         }
     }

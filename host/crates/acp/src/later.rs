@@ -22,13 +22,13 @@ use crate::wire::{
 };
 
 /// Id of the answer yes in a permission request.
-const YES_OPTION_ID: &str = "use";
+const ACCEPT_OPTION_ID: &str = "use";
 
 /// Id of the option "no" in a permission request.
-const NO_OPTION_ID: &str = "leave-out";
+const DECLINE_OPTION_ID: &str = "leave-out";
 
 /// Postponed questions of a session, and the parameters for opening the session again.
-pub(crate) struct PostponedQuestionsAndReopenParams {
+pub(crate) struct SessionReopener {
     pub(crate) backend: Arc<dyn AcpSessionOpener>,
     pub(crate) workspace: PathBuf,
     pub(crate) servers: Vec<ClientMcpServer>,
@@ -36,7 +36,7 @@ pub(crate) struct PostponedQuestionsAndReopenParams {
     pub(crate) questions: Vec<String>,
 }
 
-impl PostponedQuestionsAndReopenParams {
+impl SessionReopener {
     /// Asks the postponed questions one after another. Returns those that the user answered with
     /// yes.
     pub(crate) async fn ask_postponed_questions(
@@ -59,7 +59,7 @@ impl PostponedQuestionsAndReopenParams {
     ///
     /// # Errors
     /// The session cannot be opened.
-    pub(crate) async fn reopen_session(
+    pub(crate) async fn reopen_with_yes_answers(
         &self,
         session: &str,
         yes: Vec<String>,
@@ -70,7 +70,7 @@ impl PostponedQuestionsAndReopenParams {
             resume: Some(session.to_owned()),
             servers: self.servers.clone(),
             approver: self.approver.clone(),
-            confirm: Arc::new(PostponedYesNoQuestions::with_approved_questions(yes)),
+            confirm: Arc::new(PostponedYesNoQuestions::new_answering_yes_to(yes)),
             mode: Some(mode),
         };
         self.backend
@@ -94,12 +94,12 @@ async fn ask_yes_no_question(
         .content(vec![text_content(&fence_text(text))]);
     let options = vec![
         PermissionOption::new(
-            YES_OPTION_ID,
+            ACCEPT_OPTION_ID,
             "Use its tools",
             PermissionOptionKind::AllowAlways,
         ),
         PermissionOption::new(
-            NO_OPTION_ID,
+            DECLINE_OPTION_ID,
             "Leave it out",
             PermissionOptionKind::RejectOnce,
         ),
@@ -110,7 +110,7 @@ async fn ask_yes_no_question(
         .send_request("session/request_permission", &request)
         .await;
     let is_yes = match asked.map(|response| response.outcome) {
-        Ok(RequestPermissionOutcome::Selected(chosen)) => &*chosen.option_id.0 == YES_OPTION_ID,
+        Ok(RequestPermissionOutcome::Selected(chosen)) => &*chosen.option_id.0 == ACCEPT_OPTION_ID,
         _ => false,
     };
     let status = match is_yes {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use rind_lib::Session;
 use rind_lib::agent::TurnOutcome;
 use rind_lib::host::Turn;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::message::Finish;
 use rind_lib::point::payload::StopReason as TurnStop;
 use rind_lib::provider::{Provider, SelectedProviderAndModel};
@@ -23,7 +23,7 @@ use crate::backend::{AcpSlashCommandOutcome, SessionCommandRunner};
 use crate::calls::fence_text;
 use crate::carry_out::ask_to_run_plan;
 use crate::client::AcpClientHandle;
-use crate::later::PostponedQuestionsAndReopenParams;
+use crate::later::SessionReopener;
 use crate::options::CurrentAndAvailableModels;
 use crate::prompt::ConvertedPromptInput;
 use crate::replay::session_title_from_input;
@@ -42,7 +42,7 @@ pub(crate) struct OpenAcpSessionParams {
     pub(crate) notes: Vec<String>,
     /// Questions that could not be asked before the session was open, and how to open the session
     /// again after they are answered; `None` if there are none.
-    pub(crate) later: Option<PostponedQuestionsAndReopenParams>,
+    pub(crate) later: Option<SessionReopener>,
 }
 
 /// Commands and mode switch of a session, which are created anew when the session is reopened.
@@ -64,7 +64,7 @@ pub(crate) struct OpenAcpSession {
     told_mode: Mutex<ApprovalMode>,
     /// Questions that were postponed until the session is open; `None` if there are none, and as
     /// soon as the first prompt asks them.
-    later: Mutex<Option<PostponedQuestionsAndReopenParams>>,
+    later: Mutex<Option<SessionReopener>>,
     models: Mutex<CurrentAndAvailableModels>,
     /// Provider of the model that was selected last. Its list of models is offered to the client.
     provider: Mutex<Arc<dyn Provider>>,
@@ -90,7 +90,7 @@ impl OpenAcpSession {
         } = parts;
         forward_session_events(&session, &link, &view);
         let model = session.model().1.to_owned();
-        lock(&view).window = session.provider().profile(&model).window_tokens;
+        lock_ignoring_poison(&view).window = session.provider().profile(&model).window_tokens;
         Self {
             id: session.id().clone(),
             link,
@@ -109,12 +109,12 @@ impl OpenAcpSession {
         }
     }
 
-    fn shared_approval_mode(&self) -> SharedApprovalMode {
-        lock(&self.offers).switch.clone()
+    fn approval_mode_handle(&self) -> SharedApprovalMode {
+        lock_ignoring_poison(&self.offers).switch.clone()
     }
 
     fn command_runner(&self) -> Arc<dyn SessionCommandRunner> {
-        lock(&self.offers).commands.clone()
+        lock_ignoring_poison(&self.offers).commands.clone()
     }
 
     pub(crate) fn id(&self) -> &Arc<str> {
@@ -131,14 +131,14 @@ impl OpenAcpSession {
 
     /// Cancels the running prompt, if any.
     fn cancel_prompt(&self) {
-        if let Some(running) = &*lock(&self.running) {
+        if let Some(running) = &*lock_ignoring_poison(&self.running) {
             running.cancel();
         }
     }
 
     /// Whether a prompt runs.
     pub(crate) fn is_prompt_running(&self) -> bool {
-        lock(&self.running).is_some()
+        lock_ignoring_poison(&self.running).is_some()
     }
 
     /// Runs a prompt, which is a turn or a slash command, until it is done or `cancel` is set.
@@ -157,7 +157,7 @@ impl OpenAcpSession {
             ));
         };
         let _running = RunningPromptGuard::begin(self, cancel.clone());
-        let later = lock(&self.later).take();
+        let later = lock_ignoring_poison(&self.later).take();
         if let Some(later) = later.filter(|_| !self.is_closing()) {
             self.ask_postponed_questions(&mut guard, later, cancel)
                 .await?;
@@ -171,10 +171,10 @@ impl OpenAcpSession {
         if cancel.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
-        if let Some(selected) = lock(&self.wanted).take() {
+        if let Some(selected) = lock_ignoring_poison(&self.wanted).take() {
             session.switch_model(selected.provider, selected.model);
         }
-        for note in std::mem::take(&mut *lock(&self.notes)) {
+        for note in std::mem::take(&mut *lock_ignoring_poison(&self.notes)) {
             let shown = text_chunk(&format!("{note}\n"));
             self.send_update(SessionUpdate::AgentThoughtChunk(shown));
         }
@@ -193,7 +193,7 @@ impl OpenAcpSession {
             .run_command_or_turn_for_input(session, input, cancel)
             .await;
         self.send_mode_update();
-        let is_plan = self.shared_approval_mode().mode() == ApprovalMode::Plan
+        let is_plan = self.approval_mode_handle().mode() == ApprovalMode::Plan
             && session.turn_number() > n_before
             && !is_compaction;
         if is_plan && matches!(stop, Ok(StopReason::EndTurn)) {
@@ -215,11 +215,11 @@ impl OpenAcpSession {
     async fn ask_postponed_questions(
         &self,
         session: &mut Option<Session>,
-        later: PostponedQuestionsAndReopenParams,
+        later: SessionReopener,
         cancel: &CancellationToken,
     ) -> Result<(), WireError> {
         let asked = later.ask_postponed_questions(&self.link, &self.id, || {
-            lock(&self.view).next_call_id("server")
+            lock_ignoring_poison(&self.view).next_call_id("server")
         });
         let yes = tokio::select! {
             biased;
@@ -234,13 +234,13 @@ impl OpenAcpSession {
         {
             return Err(WireError::new(-32603, format_error_chain(&error)));
         }
-        self.command_runner().release_session();
+        self.command_runner().free_session_resources();
         let opened = later
-            .reopen_session(&self.id, yes, self.shared_approval_mode().mode())
+            .reopen_with_yes_answers(&self.id, yes, self.approval_mode_handle().mode())
             .await?;
-        lock(&self.view).set_session_tools(opened.session.tools());
+        lock_ignoring_poison(&self.view).set_session_tools(opened.session.tools());
         forward_session_events(&opened.session, &self.link, &self.view);
-        *lock(&self.offers) = SessionCommandsAndMode {
+        *lock_ignoring_poison(&self.offers) = SessionCommandsAndMode {
             commands: opened.commands,
             switch: opened.switch,
         };
@@ -255,7 +255,7 @@ impl OpenAcpSession {
         session: &mut Session,
         cancel: &CancellationToken,
     ) -> Result<StopReason, WireError> {
-        let id = lock(&self.view).next_call_id("plan");
+        let id = lock_ignoring_poison(&self.view).next_call_id("plan");
         let mode = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(StopReason::Cancelled),
@@ -264,7 +264,7 @@ impl OpenAcpSession {
         let Some(mode) = mode else {
             return Ok(StopReason::EndTurn);
         };
-        self.shared_approval_mode().set_mode(mode);
+        self.approval_mode_handle().set_mode(mode);
         self.send_mode_update();
         self.send_update(SessionUpdate::UserMessageChunk(text_chunk(
             CARRY_OUT_PLAN_PROMPT,
@@ -329,7 +329,7 @@ impl OpenAcpSession {
 
     fn turn_stop_reason(&self, outcome: &TurnOutcome) -> Result<StopReason, WireError> {
         let (finish, failure) = {
-            let mut view = lock(&self.view);
+            let mut view = lock_ignoring_poison(&self.view);
             (view.last_finish_reason(), view.take_turn_error())
         };
         Ok(match (outcome.summary.stop, finish) {
@@ -359,7 +359,7 @@ impl OpenAcpSession {
         self.is_ending.store(true, Ordering::Release);
         self.cancel_prompt();
         let session = self.session.lock().await.take();
-        self.command_runner().release_session();
+        self.command_runner().free_session_resources();
         if let Some(session) = session
             && let Err(error) = session.close().await
         {
@@ -378,14 +378,14 @@ struct RunningPromptGuard<'a>(&'a OpenAcpSession);
 
 impl<'a> RunningPromptGuard<'a> {
     fn begin(live: &'a OpenAcpSession, cancel: CancellationToken) -> Self {
-        *lock(&live.running) = Some(cancel);
+        *lock_ignoring_poison(&live.running) = Some(cancel);
         Self(live)
     }
 }
 
 impl Drop for RunningPromptGuard<'_> {
     fn drop(&mut self) {
-        *lock(&self.0.running) = None;
+        *lock_ignoring_poison(&self.0.running) = None;
     }
 }
 
@@ -399,7 +399,7 @@ fn forward_session_events(
     session.observe(move |stamped| {
         // Send while the view is locked, so that the client receives the updates in the order of
         // the events.
-        let mut view = lock(&view);
+        let mut view = lock_ignoring_poison(&view);
         let shown = view.convert_event(stamped);
         send_updates_and_notices(&link, &id, shown);
     });

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rind_lib::lock::lock;
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::text::{escape_and_truncate_line, escape_to_one_line, printable_text};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 
@@ -48,13 +48,13 @@ pub(crate) struct SessionIdAndEventConverter {
 
 impl Approver for AcpClientApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
-        self.ask_call(question).boxed()
+        self.request_approval(question).boxed()
     }
 
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
         async move {
             let session = self.session.get().filter(|_| !question.is_muted)?;
             let has_forms = self
@@ -71,12 +71,12 @@ impl Approver for AcpClientApprover {
 }
 
 impl AcpClientApprover {
-    async fn ask_call(&self, question: &Question) -> ApprovalAnswer {
+    async fn request_approval(&self, question: &Question) -> ApprovalAnswer {
         let Some(session) = self.session.get() else {
             return ApprovalAnswer::No("the session is not open yet".to_owned());
         };
         let id = {
-            let mut view = lock(&session.view);
+            let mut view = lock_ignoring_poison(&session.view);
             let call = question.call.as_deref();
             let known = call.and_then(|call| view.client_call_id(call));
             known.unwrap_or_else(|| view.next_call_id("question"))
@@ -102,7 +102,7 @@ impl AcpClientApprover {
         let kind = PermissionOptionKind::RejectOnce;
         options.push(PermissionOption::new(REJECT_OPTION_ID, "Reject", kind));
         match self
-            .request_permission_option(session, id, fields, options)
+            .send_permission_request(session, id, fields, options)
             .await
         {
             Err(why) => ApprovalAnswer::No(format!("the client did not ask the person: {why}")),
@@ -121,7 +121,7 @@ impl AcpClientApprover {
 
     /// Sends a permission request. Returns the id of the chosen option, or `None` if the user chose
     /// none.
-    async fn request_permission_option(
+    async fn send_permission_request(
         &self,
         session: &SessionIdAndEventConverter,
         id: String,
@@ -144,7 +144,7 @@ impl AcpClientApprover {
         &self,
         session: &SessionIdAndEventConverter,
         question: &PluginUserQuestion,
-    ) -> Option<PluginUserAnswer> {
+    ) -> Option<UserAnswerToPlugin> {
         let scope = ElicitationSessionScope::new(session.id.to_string());
         let scope = ElicitationScope::Session(scope);
         let answer = request_form_answer(
@@ -156,14 +156,14 @@ impl AcpClientApprover {
         .await?;
         match (&question.kind, answer) {
             (PluginUserQuestionKind::Confirm { .. }, FormAnswer::Yes(yes)) => {
-                Some(PluginUserAnswer::Yes(yes))
+                Some(UserAnswerToPlugin::Yes(yes))
             }
             (PluginUserQuestionKind::Choose { options, .. }, FormAnswer::Text(chosen)) => {
                 let at = options.iter().position(|option| *option == chosen)?;
-                Some(PluginUserAnswer::Choice(u32::try_from(at).ok()?))
+                Some(UserAnswerToPlugin::Choice(u32::try_from(at).ok()?))
             }
             (PluginUserQuestionKind::Text { .. }, FormAnswer::Text(text)) => {
-                Some(PluginUserAnswer::Text(escape_to_one_line(&text)))
+                Some(UserAnswerToPlugin::Text(escape_to_one_line(&text)))
             }
             _ => None,
         }
@@ -175,7 +175,7 @@ impl AcpClientApprover {
         &self,
         session: &SessionIdAndEventConverter,
         question: &PluginUserQuestion,
-    ) -> Option<PluginUserAnswer> {
+    ) -> Option<UserAnswerToPlugin> {
         let option = |id: String, name: &str, kind| {
             PermissionOption::new(id, escape_to_one_line(name), kind)
         };
@@ -192,7 +192,7 @@ impl AcpClientApprover {
             }
             PluginUserQuestionKind::Text { .. } => return None,
         };
-        let id = lock(&session.view).next_call_id("question");
+        let id = lock_ignoring_poison(&session.view).next_call_id("question");
         let text = format_plugin_question(question);
         let fields = ToolCallUpdateFields::new()
             .title(escape_and_truncate_line(&text, MAX_QUESTION_TITLE_BYTES))
@@ -200,7 +200,7 @@ impl AcpClientApprover {
             .status(ToolCallStatus::Pending)
             .content(vec![text_content(&text)]);
         let asked = self
-            .request_permission_option(session, id.clone(), fields, options)
+            .send_permission_request(session, id.clone(), fields, options)
             .await;
         // The client shows the question as a tool call, and no tool result will complete that call:
         // complete it here.
@@ -214,15 +214,15 @@ impl AcpClientApprover {
         let chosen = asked.ok()??;
         match &question.kind {
             PluginUserQuestionKind::Confirm { .. } if chosen == "yes" => {
-                Some(PluginUserAnswer::Yes(true))
+                Some(UserAnswerToPlugin::Yes(true))
             }
             PluginUserQuestionKind::Confirm { .. } if chosen == "no" => {
-                Some(PluginUserAnswer::Yes(false))
+                Some(UserAnswerToPlugin::Yes(false))
             }
             PluginUserQuestionKind::Choose { options, .. } => {
                 let at = chosen.parse::<u32>().ok();
                 let at = at.filter(|at| usize::try_from(*at).is_ok_and(|at| at < options.len()));
-                at.map(PluginUserAnswer::Choice)
+                at.map(UserAnswerToPlugin::Choice)
             }
             _ => None,
         }
@@ -300,13 +300,16 @@ fn build_question_content(
         add(format!("It {why}."));
     }
     let mut content = vec![text_content(&text)];
-    content.extend(build_question_diff(question, workspace));
+    content.extend(build_proposed_file_diff(question, workspace));
     content
 }
 
 /// Returns the diff of a call that edits or writes a file. It is computed from the question and not
 /// from the call, whose arguments hooks may have changed since.
-fn build_question_diff(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
+fn build_proposed_file_diff(
+    question: &Question,
+    workspace: &std::path::Path,
+) -> Vec<ToolCallContent> {
     match &question.written {
         Some(own) if question.skill.is_none() => {
             file_diff(workspace, &own.path, own.old.as_deref(), &own.new)

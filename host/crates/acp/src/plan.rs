@@ -3,7 +3,7 @@
 //! from plugins and MCP servers.
 
 use rind_lib::message::ToolCall;
-use rind_lib::text::escape_natural_language_text;
+use rind_lib::text::escape_prose_for_display;
 use serde_json::Value;
 
 use crate::wire::{Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus};
@@ -55,7 +55,7 @@ fn parse_plan_entry(value: &Value) -> Option<PlanEntry> {
         _ => PlanEntryPriority::Medium,
     };
     Some(PlanEntry::new(
-        escape_natural_language_text(text),
+        escape_prose_for_display(text),
         priority,
         status,
     ))

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rind_lib::message::{Content, Message, Origin, Role};
-use rind_lib::text::escape_natural_language_text;
+use rind_lib::text::escape_prose_for_display;
 
 use crate::calls::{DisplayedToolCall, result_content};
 use crate::rpc::to_json_or_null;
@@ -56,7 +56,7 @@ pub(crate) fn convert_messages_to_updates(
                     });
                 }
                 Content::ToolCall(call) => {
-                    let (class, plugin) = view.tool_effect_class_and_plugin(&call.name);
+                    let (class, plugin) = view.tool_effect_and_plugin(&call.name);
                     let shape = DisplayedToolCall::from_call(
                         call,
                         class,
@@ -107,7 +107,7 @@ pub(crate) fn convert_messages_to_updates(
 pub(crate) fn session_title_from_input(text: &str) -> String {
     const MAX_SESSION_TITLE_BYTES: usize = 100;
     rind_lib::text::escape_and_truncate_line(
-        &escape_natural_language_text(text),
+        &escape_prose_for_display(text),
         MAX_SESSION_TITLE_BYTES,
     )
 }

@@ -28,13 +28,13 @@ pub(crate) enum ClientMessage {
 /// Error response to a line that is not a valid message: the error, and the id that the line
 /// contains, or null if it contains none.
 #[derive(Debug)]
-pub(crate) struct InvalidLineResponse {
+pub(crate) struct InvalidMessageErrorResponse {
     pub(crate) id: RequestId,
     /// Error to send to the client. Boxed to keep the `Result` small, because most lines are valid.
     pub(crate) error: Box<WireError>,
 }
 
-impl InvalidLineResponse {
+impl InvalidMessageErrorResponse {
     fn with_reason(id: RequestId, why: &str) -> Self {
         let error = WireError::new(
             -32600,
@@ -49,20 +49,24 @@ impl InvalidLineResponse {
 ///
 /// # Errors
 /// The line is not JSON or not a valid message; the value holds the error response for the client.
-pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLineResponse> {
-    let value: Value = serde_json::from_slice(line).map_err(|error| InvalidLineResponse {
-        id: RequestId::Null,
-        error: Box::new(WireError::new(
-            -32700,
-            format!("the line is not JSON: {error}"),
-        )),
-    })?;
+pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidMessageErrorResponse> {
+    let value: Value =
+        serde_json::from_slice(line).map_err(|error| InvalidMessageErrorResponse {
+            id: RequestId::Null,
+            error: Box::new(WireError::new(
+                -32700,
+                format!("the line is not JSON: {error}"),
+            )),
+        })?;
     let Value::Object(mut fields) = value else {
         let why = match value {
             Value::Array(_) => "batches are not supported; send one message per line",
             _ => "it is not an object",
         };
-        return Err(InvalidLineResponse::with_reason(RequestId::Null, why));
+        return Err(InvalidMessageErrorResponse::with_reason(
+            RequestId::Null,
+            why,
+        ));
     };
     let id = match fields.remove("id") {
         None => None,
@@ -70,12 +74,15 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLineRes
             Ok(id) => Some(id),
             Err(_) => {
                 let why = "`id` is neither an integer nor a text";
-                return Err(InvalidLineResponse::with_reason(RequestId::Null, why));
+                return Err(InvalidMessageErrorResponse::with_reason(
+                    RequestId::Null,
+                    why,
+                ));
             }
         },
     };
     let invalid_line =
-        |why| InvalidLineResponse::with_reason(id.clone().unwrap_or(RequestId::Null), why);
+        |why| InvalidMessageErrorResponse::with_reason(id.clone().unwrap_or(RequestId::Null), why);
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(invalid_line("`jsonrpc` is not \"2.0\""));
     }
@@ -85,7 +92,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLineRes
             Ok(ClientMessage::Request { id, method, params })
         }
         (Some(Value::String(method)), None) => Ok(ClientMessage::Notification { method, params }),
-        (Some(_), id) => Err(InvalidLineResponse::with_reason(
+        (Some(_), id) => Err(InvalidMessageErrorResponse::with_reason(
             id.unwrap_or(RequestId::Null),
             "`method` is not a text",
         )),
@@ -97,7 +104,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLineRes
             };
             match (outcome, id) {
                 (Some(outcome), Some(id)) => Ok(ClientMessage::Response { id, outcome }),
-                (_, id) => Err(InvalidLineResponse::with_reason(
+                (_, id) => Err(InvalidMessageErrorResponse::with_reason(
                     id.unwrap_or(RequestId::Null),
                     "it has neither `method` nor `result` or `error` with an `id`",
                 )),
@@ -107,18 +114,18 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLineRes
 }
 
 /// Serializes a request.
-pub(crate) fn request_line(id: i64, method: &str, params: &impl Serialize) -> String {
+pub(crate) fn json_request_line(id: i64, method: &str, params: &impl Serialize) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_json_or_null(params)})
         .to_string()
 }
 
 /// Serializes a notification.
-pub(crate) fn notification_line(method: &str, params: &impl Serialize) -> String {
+pub(crate) fn json_notification_line(method: &str, params: &impl Serialize) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": to_json_or_null(params)}).to_string()
 }
 
 /// Serializes a response.
-pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) -> String {
+pub(crate) fn json_response_line(id: &RequestId, outcome: &Result<Value, WireError>) -> String {
     let line = match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": to_json_or_null(id), "result": result}),
         Err(error) => {

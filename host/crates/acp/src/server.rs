@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::text::escape_and_truncate_line;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -118,7 +118,7 @@ impl AcpClientConnection {
                 };
                 // Cancel prompts here and not in a task, so that a prompt whose request came in the
                 // line before is already in `running`.
-                let running = lock(&self.running);
+                let running = lock_ignoring_poison(&self.running);
                 let prompts = running.values();
                 prompts
                     .filter(|request| request.session.as_deref() == Some(&*told.session_id.0))
@@ -126,7 +126,7 @@ impl AcpClientConnection {
             }
             "$/cancel_request" => {
                 let told = serde_json::from_value::<CancelRequestNotification>(params);
-                let running = lock(&self.running);
+                let running = lock_ignoring_poison(&self.running);
                 if let Some(request) = told.ok().and_then(|told| running.get(&told.request_id)) {
                     request.cancel.cancel();
                 }
@@ -148,7 +148,7 @@ impl AcpClientConnection {
         }
         let cancel = self.ending.child_token();
         {
-            let mut running = lock(&self.running);
+            let mut running = lock_ignoring_poison(&self.running);
             let refused = if running.len() >= MAX_CONCURRENT_REQUESTS {
                 Some(WireError::new(
                     -32603,
@@ -180,7 +180,7 @@ impl AcpClientConnection {
         let own = self.clone();
         self.tasks.spawn(async move {
             let outcome = own.run_request(&id, &method, params, &cancel).await;
-            lock(&own.running).remove(&id);
+            lock_ignoring_poison(&own.running).remove(&id);
             let (outcome, announced) = match outcome {
                 Ok(answered) => (Ok(answered.result), answered.announced),
                 Err(error) => (Err(error), None),

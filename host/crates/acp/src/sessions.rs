@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rind_lib::lock::lock;
-use rind_lib::session::SessionHead;
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::session::SessionSummary;
 use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::approval::Approver;
 
@@ -15,7 +15,7 @@ use crate::backend::{
     SessionOpenError, YesNoQuestionAsker,
 };
 use crate::client::AcpClientHandle;
-use crate::later::PostponedQuestionsAndReopenParams;
+use crate::later::SessionReopener;
 use crate::live::{OpenAcpSession, OpenAcpSessionParams};
 use crate::permission::{AcpClientApprover, SessionIdAndEventConverter};
 use crate::replay::convert_messages_to_updates;
@@ -119,7 +119,7 @@ impl OpenAcpSessions {
             .await
             .map_err(session_open_error_to_wire)?;
         let questions = waiting.take_questions();
-        let later = (!questions.is_empty()).then(|| PostponedQuestionsAndReopenParams {
+        let later = (!questions.is_empty()).then(|| SessionReopener {
             backend: self.backend.clone(),
             workspace: workspace.clone(),
             servers,
@@ -137,7 +137,8 @@ impl OpenAcpSessions {
             view: view.clone(),
         });
         if request.is_replayed {
-            let updates = convert_messages_to_updates(&session.messages(), &mut lock(&view));
+            let updates =
+                convert_messages_to_updates(&session.messages(), &mut lock_ignoring_poison(&view));
             updates
                 .into_iter()
                 .for_each(|update: SessionUpdate| self.link.send_update(&id, update));
@@ -158,18 +159,18 @@ impl OpenAcpSessions {
     /// Checks that the id is the full id of an existing session. A prefix of an id is rejected: it
     /// could match another session later.
     async fn check_session_exists(&self, id: &str) -> Result<(), WireError> {
-        let heads = self.list_stored_session_heads().await?;
+        let heads = self.list_stored_sessions().await?;
         match heads.iter().any(|head| head.id == id) {
             true => Ok(()),
             false => Err(unknown_session_error(id)),
         }
     }
 
-    async fn list_stored_session_heads(&self) -> Result<Vec<SessionHead>, WireError> {
-        let store = self.backend.store();
+    async fn list_stored_sessions(&self) -> Result<Vec<SessionSummary>, WireError> {
+        let store = self.backend.session_store();
         let store = store.map_err(|why| WireError::new(-32603, why))?;
         let _one_at_a_time = self.reading.lock().await;
-        let read = tokio::task::spawn_blocking(move || store.list_session_heads()).await;
+        let read = tokio::task::spawn_blocking(move || store.list_session_summaries()).await;
         let failed = |why: String| WireError::new(-32603, why);
         let heads = read.map_err(|error| failed(error.to_string()))?;
         Ok(heads.map_err(|error| failed(error.to_string()))?.rows)
@@ -231,7 +232,7 @@ impl OpenAcpSessions {
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, WireError> {
         let folder = request.cwd.map(|cwd| cwd.canonicalize().unwrap_or(cwd));
-        let mut heads = self.list_stored_session_heads().await?;
+        let mut heads = self.list_stored_sessions().await?;
         heads.retain(|head| {
             let workspace = Path::new(&head.workspace);
             let is_here = folder.as_ref().is_none_or(|folder| folder == workspace);
@@ -262,7 +263,7 @@ impl OpenAcpSessions {
     }
 }
 
-fn session_info(head: SessionHead) -> SessionInfo {
+fn session_info(head: SessionSummary) -> SessionInfo {
     let updated = jiff::Timestamp::from_millisecond(head.updated).ok();
     SessionInfo::new(head.id, head.workspace)
         .title(Some(escape_and_truncate_line(&head.title, 200)).filter(|title| !title.is_empty()))

@@ -13,7 +13,7 @@ use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{EffectClass, Finish, Message, Role, ToolCall, ToolSpec};
 use rind_lib::point::outcome::Level;
 use rind_lib::point::payload::{StopReason as TurnStop, TurnSummary};
-use rind_lib::text::{escape_and_truncate_line, escape_natural_language_text};
+use rind_lib::text::{escape_and_truncate_line, escape_prose_for_display};
 
 use crate::calls::{DisplayedToolCall, result_content, text_content};
 use crate::plan::parse_plan;
@@ -99,7 +99,7 @@ impl SessionEventConverter {
 
     /// Returns the effect class and the plugin of a tool. An unknown tool gets an empty plugin
     /// name, because it is not built in.
-    pub(crate) fn tool_effect_class_and_plugin(
+    pub(crate) fn tool_effect_and_plugin(
         &self,
         name: &str,
     ) -> (Option<EffectClass>, Option<String>) {
@@ -133,9 +133,9 @@ impl SessionEventConverter {
             }
             Event::TextDelta { text } => {
                 self.streamed.push_str(text);
-                vec![answer_chunk(text)]
+                vec![answer_text_chunk(text)]
             }
-            Event::ThinkingDelta { text } => vec![thought_chunk(text)],
+            Event::ThinkingDelta { text } => vec![thought_text_chunk(text)],
             Event::Correction { text, .. } => self.retract_streamed_text(text),
             Event::MessageEnd { message } => self.message_text_update(message),
             Event::ToolCall { call, plugin, .. } => {
@@ -154,7 +154,7 @@ impl SessionEventConverter {
                 let Some(open) = self.open.remove(&result.call_id) else {
                     return Vec::new();
                 };
-                vec![call_end_update(&open, result, refused)]
+                vec![ended_tool_call_update(&open, result, refused)]
             }
             Event::RequestStart {
                 request,
@@ -202,7 +202,7 @@ impl SessionEventConverter {
             true => "the request is sent again; ignore what was shown of this answer",
             false => "the answer was changed after it was shown; ignore what was shown of it",
         };
-        vec![answer_chunk(&format!("\n\n*[{words}]*\n\n"))]
+        vec![answer_text_chunk(&format!("\n\n*[{words}]*\n\n"))]
     }
 
     /// Returns an update with the text of a message that has tool calls, if the text was not
@@ -214,7 +214,7 @@ impl SessionEventConverter {
             && message.tool_calls().next().is_some()
             && !text.trim().is_empty();
         is_new
-            .then(|| answer_chunk(text.trim()))
+            .then(|| answer_text_chunk(text.trim()))
             .into_iter()
             .collect()
     }
@@ -292,14 +292,14 @@ impl SessionEventConverter {
         };
         if !rest.trim().is_empty() {
             let gap = if self.streamed.is_empty() { "" } else { "\n\n" };
-            updates.push(answer_chunk(&format!("{gap}{rest}")));
+            updates.push(answer_text_chunk(&format!("{gap}{rest}")));
         }
         self.streamed.clear();
         updates
     }
 }
 
-fn call_end_update(
+fn ended_tool_call_update(
     open: &UnfinishedToolCall,
     result: &rind_lib::message::ToolResult,
     refused: Option<String>,
@@ -342,18 +342,18 @@ fn create_client_notice(level: Level, plugin: Option<&str>, text: &str) -> Clien
 }
 
 /// Creates an update with text of the model.
-pub(crate) fn answer_chunk(text: &str) -> ClientUpdateOrNotice {
+pub(crate) fn answer_text_chunk(text: &str) -> ClientUpdateOrNotice {
     wrap_session_update(SessionUpdate::AgentMessageChunk(text_chunk(text)))
 }
 
 /// Creates an update with reasoning of the model.
-pub(crate) fn thought_chunk(text: &str) -> ClientUpdateOrNotice {
+pub(crate) fn thought_text_chunk(text: &str) -> ClientUpdateOrNotice {
     wrap_session_update(SessionUpdate::AgentThoughtChunk(text_chunk(text)))
 }
 
 /// Creates a chunk of sanitized text.
 pub(crate) fn text_chunk(text: &str) -> ContentChunk {
-    ContentChunk::new(ContentBlock::from(escape_natural_language_text(text)))
+    ContentChunk::new(ContentBlock::from(escape_prose_for_display(text)))
 }
 
 fn wrap_session_update(update: SessionUpdate) -> ClientUpdateOrNotice {

@@ -20,7 +20,7 @@ const MAX_PLUGIN_FOLDER_DEPTH: u32 = 16;
 
 /// Files and directories that belong to a plugin, in addition to the component, each with its
 /// maximum depth.
-const PLUGIN_FILES_WITH_MAX_DEPTH: [(&str, u32); 4] = [
+const PLUGIN_PATHS_AND_MAX_DEPTHS: [(&str, u32); 4] = [
     ("plugin.toml", 0),
     ("README.md", 0),
     ("prompts", MAX_PLUGIN_FOLDER_DEPTH),
@@ -69,7 +69,7 @@ fn copy_plugin_folder_with_component(
         .prefix(&format!(".{}.", plugin.name))
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(out)?;
-    for (name, depth) in PLUGIN_FILES_WITH_MAX_DEPTH {
+    for (name, depth) in PLUGIN_PATHS_AND_MAX_DEPTHS {
         let from = plugin.dir.join(name);
         if from.symlink_metadata().is_ok() {
             copy_folder(&from, &fresh.path().join(name), depth)?;
@@ -83,7 +83,7 @@ fn copy_plugin_folder_with_component(
     let _ = one_at_a_time.lock();
     // Do not replace identical output, because a session may be loading it. A directory that cannot
     // be read counts as different.
-    if has_same_content(fresh.path(), place, MAX_PLUGIN_FOLDER_DEPTH + 1).unwrap_or(false) {
+    if are_file_trees_equal(fresh.path(), place, MAX_PLUGIN_FOLDER_DEPTH + 1).unwrap_or(false) {
         return Ok(());
     }
     // Exchange the old and the new directory atomically, so that a session that loads plugins
@@ -101,7 +101,7 @@ fn copy_plugin_folder_with_component(
 
 /// Whether two directories or files have the same content. Anything nested deeper than `depth`
 /// counts as different.
-fn has_same_content(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
+fn are_file_trees_equal(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
     let kind = one.symlink_metadata()?.file_type();
     if other.symlink_metadata()?.file_type() != kind {
         return Ok(false);
@@ -122,7 +122,7 @@ fn has_same_content(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
         return Ok(false);
     }
     for name in inside {
-        if !has_same_content(&one.join(&name), &other.join(&name), depth - 1)? {
+        if !are_file_trees_equal(&one.join(&name), &other.join(&name), depth - 1)? {
             return Ok(false);
         }
     }

@@ -138,7 +138,7 @@ fn ensure_sdk_reference_resolves(
     progress: &ProgressCallback,
 ) -> Result<(), BuildError> {
     let settled = match &options.shared {
-        Some(shared) => sdk::ensure_sdk_links(dir, &shared.sdks, progress),
+        Some(shared) => sdk::create_missing_sdk_symlinks(dir, &shared.sdks, progress),
         None => sdk::check_plugin_sdk_path_resolves(dir),
     };
     settled.map_err(|source| plugin_folder_error(dir, source))

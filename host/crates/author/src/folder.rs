@@ -56,25 +56,25 @@ pub(super) enum PluginLanguage {
 
 /// Keys of `plugin.toml` that a build needs; the plugin loader checks the rest.
 #[derive(Deserialize)]
-struct PluginKeys {
+struct PluginTomlFields {
     name: String,
     component: Option<String>,
     #[serde(default)]
-    compat: CompatKeys,
+    compat: PluginCompatFields,
 }
 
 #[derive(Default, Deserialize)]
-struct CompatKeys {
+struct PluginCompatFields {
     sockets: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct CargoKeys {
-    package: Option<PackageKeys>,
+struct CargoTomlFields {
+    package: Option<CargoPackageFields>,
 }
 
 #[derive(Deserialize)]
-struct PackageKeys {
+struct CargoPackageFields {
     name: String,
 }
 
@@ -86,11 +86,11 @@ struct NpmPackageFields {
 #[derive(Default, Deserialize)]
 struct PyprojectFields {
     #[serde(default)]
-    tool: ToolKeys,
+    tool: PyprojectToolFields,
 }
 
 #[derive(Default, Deserialize)]
-struct ToolKeys {
+struct PyprojectToolFields {
     #[serde(default)]
     rind: RindPackageFields,
     mypy: Option<toml::Table>,
@@ -119,7 +119,7 @@ impl PluginFolder {
             known_as: plugin_folder_name(dir),
         };
         let text = reader.read_text("plugin.toml")?;
-        let plugin: PluginKeys = reader.parse_toml("plugin.toml", &text)?;
+        let plugin: PluginTomlFields = reader.parse_toml("plugin.toml", &text)?;
         if !is_plugin_name(&plugin.name) {
             let problem = format!("name {:?} is not made of a-z, 0-9 and -", plugin.name);
             return Err(reader.manifest_error("plugin.toml", problem));
@@ -167,7 +167,7 @@ impl PluginManifestReader {
         let text = self.read_text(file)?;
         match *file {
             "Cargo.toml" => {
-                let keys: CargoKeys = self.parse_toml(file, &text)?;
+                let keys: CargoTomlFields = self.parse_toml(file, &text)?;
                 let package = keys
                     .package
                     .ok_or_else(|| self.manifest_error(file, "there is no [package]".to_owned()))?;

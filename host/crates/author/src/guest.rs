@@ -20,7 +20,7 @@ use rind_lib::plugin::contract;
 /// Content of `guest/shapes.json`, which is generated from the contract: the functions of all
 /// interfaces and the types that they return and take.
 #[derive(Deserialize)]
-struct ContractShapes {
+struct ContractInterfaceSchema {
     /// Functions of each import, each with the names and types of its parameters.
     imports: BTreeMap<String, ContractFunctionParameters>,
     /// Methods of the handles that hooks borrow from the host.
@@ -53,7 +53,7 @@ enum GuestLanguage {
 /// Exports of one plugin, with the contract's functions and types that the plugin uses. The entry
 /// module, which is generated from them, checks the values that the plugin passes.
 pub(super) struct GuestEntryModuleGenerator {
-    shapes: ContractShapes,
+    shapes: ContractInterfaceSchema,
     exports: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl GuestEntryModuleGenerator {
     /// Creates the generator with those functions of the contract that belong to these exports and
     /// imports, and with all types that the functions use.
     pub(super) fn from_exports(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
-        let mut shapes: ContractShapes =
+        let mut shapes: ContractInterfaceSchema =
             serde_json::from_str(find_embedded_guest_file("shapes.json"))?;
         shapes.results.retain(|export, _| exports.contains(export));
         shapes.imports.retain(|import, _| imports.contains(import));

@@ -131,12 +131,12 @@ impl PluginBuildContext<'_> {
 /// Appends a section to the component with the contract version, the language and the SDK version
 /// that it was built with. The host reads the section before it compiles the component.
 fn append_version_stamp_section(component: &Path, language: &str) -> std::io::Result<()> {
-    let stamp = stamp::Stamp {
+    let stamp = stamp::ComponentBuildInfo {
         contract: contract::CURRENT_CONTRACT_VERSION.to_owned(),
         language: language.to_owned(),
         sdk: format!("rind-sdk {}", env!("CARGO_PKG_VERSION")),
     };
     let mut bytes = std::fs::read(component)?;
-    stamp.append_stamp_to(&mut bytes)?;
+    stamp.append_to_component(&mut bytes)?;
     std::fs::write(component, bytes)
 }

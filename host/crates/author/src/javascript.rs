@@ -81,7 +81,7 @@ async fn compile_javascript_to_component(
     let failed = |source| work.file_error(&component, source);
     let made = std::fs::read(&component).map_err(failed)?;
     let made =
-        lent::wrap_hooks_to_drop_handles(made, &exports).map_err(|error| BuildError::Compile {
+        lent::add_borrowed_handle_drops(made, &exports).map_err(|error| BuildError::Compile {
             plugins: vec![work.plugin.name.clone()],
             text: error.to_string(),
             was_streamed: false,
@@ -123,7 +123,7 @@ async fn bundle_modules(
         exports,
         mut imports,
         host_modules,
-    } = read_bundle_contract_interfaces(work, entry, &report)?;
+    } = read_bundle_imports_and_exports(work, entry, &report)?;
     let read =
         |path: &Path| std::fs::read_to_string(path).map_err(|source| work.file_error(path, source));
     let write = |name: &str, text: String| {
@@ -214,7 +214,7 @@ struct BundleImportsAndExports {
 
 /// Reads from esbuild's `report` which interfaces of the contract a bundle exports and imports.
 /// Warns about unknown exports.
-fn read_bundle_contract_interfaces(
+fn read_bundle_imports_and_exports(
     work: &PluginBuildContext<'_>,
     entry: &Path,
     report: &Path,

@@ -41,13 +41,13 @@ impl From<wasmparser::BinaryReaderError> for ComponentPatchError {
 
 /// Wraps the hooks in `exports` that borrow a handle: each wrapper calls the hook and then drops
 /// the handle.
-pub(super) fn wrap_hooks_to_drop_handles(
+pub(super) fn add_borrowed_handle_drops(
     component: Vec<u8>,
     exports: &[String],
 ) -> Result<Vec<u8>, ComponentPatchError> {
     let lent: Vec<(&str, &str)> = exports
         .iter()
-        .filter_map(|point| Some((point.as_str(), hook_borrowed_handle_type(point)?)))
+        .filter_map(|point| Some((point.as_str(), borrowed_handle_type(point)?)))
         .collect();
     if lent.is_empty() {
         return Ok(component);
@@ -70,7 +70,7 @@ pub(super) fn wrap_hooks_to_drop_handles(
 
 /// Returns the contract's name of the handle type that a hook borrows; `None` if the hook borrows
 /// no handle.
-fn hook_borrowed_handle_type(point: &str) -> Option<&'static str> {
+fn borrowed_handle_type(point: &str) -> Option<&'static str> {
     let file = format!("{point}.wit");
     let (_, text) = list_contract_files().find(|(name, _)| *name == file)?;
     let (_, rest) = text.split_once("borrow<")?;
@@ -87,7 +87,7 @@ fn patch_hook_wrappers_into_component(
         return Err(ComponentPatchError("it is nested too deeply".to_owned()));
     }
     let mut made = bytes.get(..WASM_HEADER_BYTES).unwrap_or(bytes).to_vec();
-    for (id, body) in split_sections(bytes)? {
+    for (id, body) in split_wasm_sections(bytes)? {
         let changed = match id {
             CORE_MODULE_SECTION_ID => ParsedCoreModule::read_module(body, lent)?.map(|module| {
                 *n_wrapped += module.wrapped.len();
@@ -194,7 +194,7 @@ impl ParsedCoreModule {
 
     fn write_patched_module(&self, bytes: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
         let mut made = bytes.get(..WASM_HEADER_BYTES).unwrap_or(bytes).to_vec();
-        for (id, body) in split_sections(bytes)? {
+        for (id, body) in split_wasm_sections(bytes)? {
             match id {
                 FUNCTION_SECTION_ID => {
                     append_section(&mut made, id, &self.extend_function_section(body)?)
@@ -203,7 +203,7 @@ impl ParsedCoreModule {
                     append_section(&mut made, id, &self.extend_export_section(body)?)
                 }
                 ELEMENT_SECTION_ID => {
-                    append_section(&mut made, id, &self.replace_drop_in_function_table(body)?)
+                    append_section(&mut made, id, &self.replace_drop_function_entry(body)?)
                 }
                 CODE_SECTION_ID => append_section(&mut made, id, &self.extend_code_section(body)?),
                 _ => append_section(&mut made, id, body),
@@ -219,7 +219,7 @@ impl ParsedCoreModule {
         }
         let give_back = self.wrapped.first().map_or(0, |wrapped| wrapped.give_back);
         append_leb128(&mut types, self.find_function_type(give_back)?);
-        append_section_items(body, index_to_u32(self.wrapped.len() + 1)?, &types)
+        append_wasm_section_items(body, index_to_u32(self.wrapped.len() + 1)?, &types)
     }
 
     fn extend_code_section(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
@@ -240,7 +240,7 @@ impl ParsedCoreModule {
             put(&code)?;
         }
         put(&[0, 0x0b])?;
-        append_section_items(body, index_to_u32(self.wrapped.len() + 1)?, &bodies)
+        append_wasm_section_items(body, index_to_u32(self.wrapped.len() + 1)?, &bodies)
     }
 
     fn extend_export_section(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
@@ -269,7 +269,7 @@ impl ParsedCoreModule {
 
     /// Replaces the drop function in the module's function table by the function that does nothing.
     /// The runtime calls the drop function through this table.
-    fn replace_drop_in_function_table(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
+    fn replace_drop_function_entry(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
         let nothing = self.first_wrapper_function_index()? + index_to_u32(self.wrapped.len())?;
         let elements = wasmparser::ElementSectionReader::new(BinaryReader::new(body, 0))?;
         let mut made = Vec::new();
@@ -307,7 +307,7 @@ impl ParsedCoreModule {
 }
 
 /// Returns the sections of a component or module, each as its id and body.
-fn split_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, ComponentPatchError> {
+fn split_wasm_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, ComponentPatchError> {
     let rest = bytes.get(WASM_HEADER_BYTES..).unwrap_or_default();
     let mut reader = BinaryReader::new(rest, 0);
     let mut found = Vec::new();
@@ -321,7 +321,7 @@ fn split_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, ComponentPatchError>
 }
 
 /// Returns the body of a WebAssembly section that is a list, with more items appended.
-fn append_section_items(
+fn append_wasm_section_items(
     body: &[u8],
     n_more: u32,
     more: &[u8],

@@ -26,7 +26,7 @@ mod world;
 
 pub use embedded::contract_interface_docs;
 pub use error::BuildError;
-pub use sdk::planned_sdk_link_path;
+pub use sdk::missing_sdk_symlink_path;
 pub use sources::find_plugin_source_folders;
 pub use toolchain::has_wasm_target;
 

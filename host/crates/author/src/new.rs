@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::build::ProgressCallback;
-use super::sdk::{SDK_LINKS_FOLDER, ensure_sdk_links};
+use super::sdk::{SDK_SYMLINKS_FOLDER_NAME, create_missing_sdk_symlinks};
 use super::{embedded, folder};
 
 /// Language of a new plugin.
@@ -70,7 +70,7 @@ const SEPARATE_WORKSPACE_MANIFEST_LINES: &str =
     "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
 /// Lines at the end of the `plugin.toml` of a Python plugin.
-const PYTHON_SOCKETS_MANIFEST_LINES: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
+const PYTHON_MANIFEST_COMPAT_SECTION: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
 
 /// Paths and template texts that depend on the language.
 struct PluginLanguageTemplates {
@@ -140,7 +140,7 @@ impl NewPluginLanguage {
                 ci_setup: "      - run: python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1 mypy\n",
                 ci_test: "",
                 ignored: ".venv/\n__pycache__/\n.mypy_cache/",
-                compat: PYTHON_SOCKETS_MANIFEST_LINES,
+                compat: PYTHON_MANIFEST_COMPAT_SECTION,
             },
         }
     }
@@ -259,12 +259,12 @@ pub fn create_plugin(
     // SDK that it finds by two paths as two packages with the same name.
     let above = workspace.as_deref().and_then(Path::parent);
     let n_above = above.map_or(0, |above| count_folders_between(above, parent) + 1);
-    let links = format!("{}{SDK_LINKS_FOLDER}", "../".repeat(n_above));
+    let links = format!("{}{SDK_SYMLINKS_FOLDER_NAME}", "../".repeat(n_above));
     write_plugin_files(fresh.path(), name, language, kind, &links).map_err(failed(&place))?;
     // The temporary directory has the same parent as the final path, so relative references stay
     // valid after the rename.
     let quiet: ProgressCallback = Arc::new(|_| {});
-    ensure_sdk_links(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
+    create_missing_sdk_symlinks(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
     // `create_dir` fails if the path was created meanwhile. Without it, the rename would replace an
     // empty directory.
     fs::create_dir(&place).map_err(|source| match source.kind() {
@@ -356,7 +356,7 @@ fn write_plugin_files(
             ("sdk", links),
             (
                 "workspace",
-                if links == SDK_LINKS_FOLDER {
+                if links == SDK_SYMLINKS_FOLDER_NAME {
                     SEPARATE_WORKSPACE_MANIFEST_LINES
                 } else {
                     ""
@@ -396,7 +396,7 @@ fn write_plugin_files(
     if language == NewPluginLanguage::JavaScript {
         write_new_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
     }
-    if language == NewPluginLanguage::Rust && links == SDK_LINKS_FOLDER {
+    if language == NewPluginLanguage::Rust && links == SDK_SYMLINKS_FOLDER_NAME {
         write_new_file(&to.join("Cargo.lock"), render_cargo_lock(name).as_bytes())?;
     }
     Ok(())

@@ -30,7 +30,7 @@ const MODULE_SCAN_SCRIPT: &str = include_str!("scan.py");
 
 /// Output of [`MODULE_SCAN_SCRIPT`].
 #[derive(Deserialize)]
-struct PythonScan {
+struct PythonModuleScanOutput {
     exports: Vec<String>,
     /// Classes of the module that are not in `exports`, each with its line number.
     others: Vec<(String, usize)>,
@@ -81,7 +81,7 @@ async fn compile_python_to_component(
         .join(",");
     let args = ["-c", MODULE_SCAN_SCRIPT, module, &known].map(OsString::from);
     let said = work.run_tool(&python, args).await?.stdout.text();
-    let scanned: PythonScan =
+    let scanned: PythonModuleScanOutput =
         serde_json::from_str(&said).map_err(|error| BuildError::Toolchain {
             command: "python3".to_owned(),
             text: format!("{said}\n{error}"),

@@ -21,7 +21,7 @@ use super::shared::LockedSharedTargetFolder;
 use super::sources::find_patched_dependency_folders;
 use super::target::WASM_TARGET_TRIPLE;
 use super::{BuildError, cargo_config, toolchain};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::tool::process::{
     FinishedProcess, OutputLineCallback, ProcessEndReason, ProcessOutputStream,
 };
@@ -159,7 +159,7 @@ impl<'a> CargoBuildCommand<'a> {
         let cargo_home = toolchain::cargo_home();
         let metadata = read_metadata(workspace, cancel).await;
         let sdk = metadata.as_ref().and_then(|metadata| {
-            metadata.sdk_folder_for_shared_target(workspace, members, options)
+            metadata.sdk_folder_for_shared_target_dir(workspace, members, options)
         });
         let shared = match (&options.shared, &sdk) {
             (Some(folders), Some(sdk)) => {
@@ -237,9 +237,7 @@ impl<'a> CargoBuildCommand<'a> {
 
     /// Returns the shared target directory, the package's name, and a text that identifies the
     /// plugin's sources: path and inode of their directory, and their digest.
-    fn shared_target_package_sources(
-        &self,
-    ) -> Option<(&LockedSharedTargetFolder, &'a str, String)> {
+    fn shared_build_identity(&self) -> Option<(&LockedSharedTargetFolder, &'a str, String)> {
         let (shared, plugin) = (self.shared.as_ref()?, self.plugin?);
         let inode = plugin.dir.metadata().map_or(0, |folder| folder.ino());
         let digest = plugin.sources.as_deref().unwrap_or_default();
@@ -250,7 +248,7 @@ impl<'a> CargoBuildCommand<'a> {
     /// Whether cargo reused artifacts that were compiled from other sources. This can happen
     /// because cargo compares only modification times.
     fn has_reused_outdated_artifacts(&self, artifacts: &BuiltCargoComponents) -> bool {
-        self.shared_target_package_sources()
+        self.shared_build_identity()
             .is_some_and(|(shared, package, sources)| {
                 artifacts.has_fresh_artifact()
                     && !shared.is_package_compiled_from_sources(package, &sources)
@@ -259,7 +257,7 @@ impl<'a> CargoBuildCommand<'a> {
 
     /// Removes the package's artifacts from the shared target directory.
     async fn remove_package_artifacts(&self, cancel: &CancellationToken) -> Result<(), BuildError> {
-        let Some((shared, package, _)) = self.shared_target_package_sources() else {
+        let Some((shared, package, _)) = self.shared_build_identity() else {
             return Ok(());
         };
         let folder = shared.folder.to_string_lossy();
@@ -285,7 +283,7 @@ impl<'a> CargoBuildCommand<'a> {
     }
 
     fn record_compiled_sources(&self) {
-        if let Some((shared, package, sources)) = self.shared_target_package_sources() {
+        if let Some((shared, package, sources)) = self.shared_build_identity() {
             shared.record_compiled_sources(package, &sources);
         }
     }
@@ -332,7 +330,7 @@ impl CargoMetadata {
     /// directory; `None` otherwise. The plugin must have its own workspace. The only crate in the
     /// workspace's folder that it depends on must be an SDK that Rind unpacked. No setting of cargo
     /// may choose a target directory.
-    fn sdk_folder_for_shared_target(
+    fn sdk_folder_for_shared_target_dir(
         &self,
         workspace: &Path,
         members: &[PluginFolder],
@@ -445,15 +443,19 @@ impl BuiltCargoComponents {
                 seconds: elapsed.as_secs_f64(),
                 is_fresh: message.fresh,
             };
-            lock(&self.0).insert(message.manifest_path, artifact);
+            lock_ignoring_poison(&self.0).insert(message.manifest_path, artifact);
         }
     }
 
     fn find_artifact(&self, plugin: &PluginFolder) -> Option<CargoArtifact> {
-        lock(&self.0).get(&plugin.cargo_manifest()).cloned()
+        lock_ignoring_poison(&self.0)
+            .get(&plugin.cargo_manifest())
+            .cloned()
     }
 
     fn has_fresh_artifact(&self) -> bool {
-        lock(&self.0).values().any(|artifact| artifact.is_fresh)
+        lock_ignoring_poison(&self.0)
+            .values()
+            .any(|artifact| artifact.is_fresh)
     }
 }

@@ -6,7 +6,7 @@
 //! somebody else may have published a crate with the SDK's name. JavaScript finds the SDK in
 //! `node_modules`, like any package.
 //!
-//! Start from [`ensure_sdk_links`].
+//! Start from [`create_missing_sdk_symlinks`].
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ use super::embedded;
 use rind_lib::beneath::real_path;
 
 /// Directory of symlinks to the SDK, next to the manifest of a plugin or in its cargo workspace.
-pub(super) const SDK_LINKS_FOLDER: &str = ".rind-sdk";
+pub(super) const SDK_SYMLINKS_FOLDER_NAME: &str = ".rind-sdk";
 
 /// Name of the SDK's package, in `Cargo.toml`, `package.json` and `node_modules`.
 const SDK_PACKAGE_NAME: &str = "rind-sdk";
@@ -80,12 +80,12 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
 /// Ensures that a plugin's reference to the SDK resolves. If the directory to which it points does
 /// not exist, as in a fresh clone, creates symlinks there to this version's SDK below `root`.
 /// Plugins without a reference are not changed.
-pub(super) fn ensure_sdk_links(
+pub(super) fn create_missing_sdk_symlinks(
     dir: &Path,
     root: &Path,
     progress: &ProgressCallback,
 ) -> io::Result<()> {
-    let reference = find_sdk_reference(dir);
+    let reference = find_plugin_sdk_path(dir);
     let Some(reference) = reference.filter(|reference| !reference.is_resolvable()) else {
         return Ok(());
     };
@@ -114,15 +114,15 @@ pub(super) fn ensure_sdk_links(
 /// Returns the path at which the next build of the plugin in `dir` will create symlinks to the SDK,
 /// with symlinks in the path resolved; `None` if the build will create none.
 #[must_use]
-pub fn planned_sdk_link_path(dir: &Path) -> Option<PathBuf> {
-    let reference = find_sdk_reference(dir).filter(|reference| !reference.is_resolvable())?;
+pub fn missing_sdk_symlink_path(dir: &Path) -> Option<PathBuf> {
+    let reference = find_plugin_sdk_path(dir).filter(|reference| !reference.is_resolvable())?;
     Some(real_path(reference.path()))
 }
 
 /// Checks that a plugin's reference to the SDK resolves. Called if the SDK is not unpacked to a
 /// shared directory on this machine, so that no symlink to it can be created.
 pub(super) fn check_plugin_sdk_path_resolves(dir: &Path) -> io::Result<()> {
-    match find_sdk_reference(dir) {
+    match find_plugin_sdk_path(dir) {
         // A missing npm package is no error: the bundler may find it elsewhere.
         Some(reference @ PluginSdkPath::Links { .. }) if !reference.is_resolvable() => {
             let path = reference.path().display();
@@ -194,7 +194,7 @@ impl PluginSdkPath {
     }
 }
 
-fn find_sdk_reference(dir: &Path) -> Option<PluginSdkPath> {
+fn find_plugin_sdk_path(dir: &Path) -> Option<PluginSdkPath> {
     let read = |name: &str| {
         let path = dir.join(name);
         let is_small = fs::metadata(&path).ok()?.len() <= MAX_SEARCHED_MANIFEST_BYTES;
@@ -209,7 +209,7 @@ fn find_sdk_reference(dir: &Path) -> Option<PluginSdkPath> {
             .components()
             .skip_while(|part| !matches!(part, Component::Normal(_)));
         let is_followed = inner.all(|part| part != Component::ParentDir)
-            && last == Component::Normal(SDK_LINKS_FOLDER.as_ref());
+            && last == Component::Normal(SDK_SYMLINKS_FOLDER_NAME.as_ref());
         is_followed.then(|| PluginSdkPath::Links {
             folder: dir.join(folder),
             part,
@@ -278,9 +278,9 @@ mod tests {
         ] {
             let dir = root.path().join(language);
             put(&dir.join(file), text);
-            let has_links = link.starts_with(SDK_LINKS_FOLDER);
+            let has_links = link.starts_with(SDK_SYMLINKS_FOLDER_NAME);
             assert_eq!(check_plugin_sdk_path_resolves(&dir).is_err(), has_links);
-            ensure_sdk_links(&dir, &sdks, &said).unwrap();
+            create_missing_sdk_symlinks(&dir, &sdks, &said).unwrap();
             check_plugin_sdk_path_resolves(&dir).unwrap();
             let link = dir.join(link);
             let target = fs::read_link(&link).unwrap();
@@ -292,11 +292,11 @@ mod tests {
                 put(&other.join(file), "");
             }
             symlink(&other, &link).unwrap();
-            ensure_sdk_links(&dir, &sdks, &said).unwrap();
+            create_missing_sdk_symlinks(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), other);
             // A missing one is replaced.
             fs::remove_dir_all(&other).unwrap();
-            ensure_sdk_links(&dir, &sdks, &said).unwrap();
+            create_missing_sdk_symlinks(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), target);
         }
         assert_eq!(fs::read_dir(&sdks).unwrap().count(), 1);
@@ -332,7 +332,7 @@ mod tests {
         ] {
             let dir = root.path().join("plugin");
             put(&dir.join(file), text);
-            ensure_sdk_links(&dir, &sdks, &said).unwrap();
+            create_missing_sdk_symlinks(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "{file} {text}");
             fs::remove_dir_all(&dir).unwrap();
         }
@@ -343,7 +343,7 @@ mod tests {
             "[dependencies]\nrind-sdk = { path = \".rind-sdk/rust\" }",
         );
         put(&dir.join(".rind-sdk/rust/mine"), "mine");
-        let error = ensure_sdk_links(&dir, &sdks, &said)
+        let error = create_missing_sdk_symlinks(&dir, &sdks, &said)
             .unwrap_err()
             .to_string();
         assert!(error.contains("exists and is not a symlink"), "{error}");
@@ -354,7 +354,7 @@ mod tests {
             "[dependencies]\nrind-sdk = { path = \".rind-sdk/rust\" }",
         );
         symlink(root.path().join("elsewhere"), dir.join(".rind-sdk")).unwrap();
-        let error = ensure_sdk_links(&dir, &sdks, &said)
+        let error = create_missing_sdk_symlinks(&dir, &sdks, &said)
             .unwrap_err()
             .to_string();
         assert!(error.contains(".rind-sdk is a link"), "{error}");

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::build::ProgressCallback;
 use super::folder::{PluginFolder, PluginLanguage, plugin_file_error, plugin_folder_error};
-use super::sdk::ensure_sdk_links;
+use super::sdk::create_missing_sdk_symlinks;
 use super::{BuildError, toolchain};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::tool::process::{OutputLineCallback, ProcessEndReason, ProcessOutputStream};
 
 /// Maximum number of crates whose path dependencies are followed.
@@ -55,11 +55,14 @@ pub async fn find_plugin_source_folders(
     cancel: &CancellationToken,
 ) -> Result<Vec<PathBuf>, BuildError> {
     let silent: ProgressCallback = Arc::new(|_| {});
-    ensure_sdk_links(dir, sdks, &silent).map_err(|source| plugin_folder_error(dir, source))?;
+    create_missing_sdk_symlinks(dir, sdks, &silent)
+        .map_err(|source| plugin_folder_error(dir, source))?;
     let plugin = PluginFolder::read_folder(dir)?;
     let mut found = vec![plugin.dir.clone()];
     match &plugin.language {
-        PluginLanguage::Rust { .. } => add_crate_folders(&plugin, &mut found, cancel).await?,
+        PluginLanguage::Rust { .. } => {
+            collect_cargo_source_folders(&plugin, &mut found, cancel).await?
+        }
         PluginLanguage::Python { path, .. } => {
             for folder in path {
                 add_source_folder(&mut found, folder);
@@ -103,7 +106,7 @@ fn add_npm_package_folder(found: &mut Vec<PathBuf>, folder: &Path) {
     }
 }
 
-async fn add_crate_folders(
+async fn collect_cargo_source_folders(
     plugin: &PluginFolder,
     found: &mut Vec<PathBuf>,
     cancel: &CancellationToken,
@@ -156,7 +159,7 @@ async fn read_cargo_metadata(
         let text = text.clone();
         Arc::new(move |stream, line| {
             if stream == ProcessOutputStream::Stdout {
-                lock(&text).push_str(line);
+                lock_ignoring_poison(&text).push_str(line);
             }
         })
     };
@@ -168,7 +171,7 @@ async fn read_cargo_metadata(
         ProcessEndReason::Cancelled => return Err(BuildError::Cancelled),
         _ => return Err(cargo_metadata_error(plugin, finished.stderr.text())),
     }
-    serde_json::from_str(&lock(&text))
+    serde_json::from_str(&lock_ignoring_poison(&text))
         .map_err(|error| cargo_metadata_error(plugin, format!("cargo metadata: {error}")))
 }
 

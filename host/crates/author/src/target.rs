@@ -20,7 +20,7 @@ pub(crate) fn wasm_target_library_folder(sysroot: &Path) -> PathBuf {
 /// rustup has no lock of its own: of two concurrent calls, one fails. Returns `None` if the
 /// directory cannot be locked, as on some network file systems; the build then continues without a
 /// lock.
-pub(crate) fn lock_toolchain(sysroot: &Path) -> Option<File> {
+pub(crate) fn acquire_toolchain_lock(sysroot: &Path) -> Option<File> {
     let folder = File::open(sysroot.join("lib/rustlib")).ok()?;
     folder.lock().ok()?;
     Some(folder)

@@ -86,7 +86,7 @@ pub(super) async fn capture_program_output(
 ) -> Result<String, BuildError> {
     let asked =
         run_toolchain_program(program, args, cwd, TOOLCHAIN_QUERY_TIMEOUT, None, cancel).await;
-    extract_trimmed_output(asked.map_err(spawn_build_error)?, program, args)
+    extract_trimmed_output(asked.map_err(into_build_error)?, program, args)
 }
 
 /// Runs a program of the toolchain whose output may be longer than [`MAX_CAPTURED_OUTPUT_BYTES`],
@@ -106,10 +106,10 @@ pub(super) async fn stream_program_output_lines(
         Some(on_line),
         cancel,
     );
-    asked.await.map_err(spawn_build_error)
+    asked.await.map_err(into_build_error)
 }
 
-fn spawn_build_error(error: ProcessRunError) -> BuildError {
+fn into_build_error(error: ProcessRunError) -> BuildError {
     match error.source.kind() {
         ErrorKind::NotFound => BuildError::NoCargo(error),
         _ => BuildError::Spawn(error),
@@ -161,7 +161,7 @@ pub(super) async fn ensure_wasm_target(
     // Another build may be adding the target: wait for its lock, on a thread that is allowed to
     // block.
     let of = sysroot.clone();
-    let _lock = tokio::task::spawn_blocking(move || target::lock_toolchain(&of)).await;
+    let _lock = tokio::task::spawn_blocking(move || target::acquire_toolchain_lock(&of)).await;
     if target.is_dir() {
         return Ok(());
     }

@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, s
 use rustix::io::Errno;
 
 pub use hidden::HiddenFolders;
-pub use hidden::{real_path, select_folders_inside};
+pub use hidden::{real_path, select_folders_below_root};
 
 /// Maximum number of symlinks on one path; the limit of Linux.
 const MAX_SYMLINKS_PER_PATH: usize = 40;

@@ -149,7 +149,7 @@ pub fn split_front_matter(text: &str) -> Option<(&str, &str)> {
 }
 
 /// YAML list or mapping whose end was not parsed yet.
-enum OpenYamlCollection {
+enum UnfinishedYamlCollection {
     List(YamlPosition, Vec<YamlNode>),
     /// Position of the mapping, its entries, and the last key with its position if the value of
     /// that key was not parsed yet.
@@ -165,11 +165,11 @@ enum OpenYamlCollection {
 /// # Errors
 /// The position and the description of the first fault.
 pub fn parse_yaml_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)> {
-    let mut open: Vec<OpenYamlCollection> = Vec::new();
+    let mut open: Vec<UnfinishedYamlCollection> = Vec::new();
     let mut root = None;
     for (n_events, event) in Parser::new_from_str(text).enumerate() {
-        let (event, span) = event.map_err(|e| (yaml_marker_position(*e.marker()), e.info()))?;
-        let at = yaml_marker_position(span.start);
+        let (event, span) = event.map_err(|e| (to_yaml_position(*e.marker()), e.info()))?;
+        let at = to_yaml_position(span.start);
         let refuse = |why: &str| Err((at, why.to_owned()));
         if n_events > MAX_YAML_PARSER_EVENTS || open.len() > MAX_YAML_NESTING_DEPTH {
             return refuse("the front matter is too long or nested too deep");
@@ -192,15 +192,17 @@ pub fn parse_yaml_document(text: &str) -> Result<YamlDocument, (YamlPosition, St
                 return refuse("there is more than one document");
             }
             Event::SequenceStart(..) => {
-                open.push(OpenYamlCollection::List(at, Vec::new()));
+                open.push(UnfinishedYamlCollection::List(at, Vec::new()));
                 continue;
             }
             Event::MappingStart(..) => {
-                open.push(OpenYamlCollection::Mapping(at, Vec::new(), None));
+                open.push(UnfinishedYamlCollection::Mapping(at, Vec::new(), None));
                 continue;
             }
             Event::Scalar(text, style, _, _) => {
-                if let Some(OpenYamlCollection::Mapping(_, entries, key @ None)) = open.last_mut() {
+                if let Some(UnfinishedYamlCollection::Mapping(_, entries, key @ None)) =
+                    open.last_mut()
+                {
                     let text = text.into_owned();
                     if entries.len() >= MAX_KEYS_PER_MAPPING {
                         return refuse(&format!(
@@ -220,11 +222,11 @@ pub fn parse_yaml_document(text: &str) -> Result<YamlDocument, (YamlPosition, St
                 }
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(OpenYamlCollection::List(place, items)) => YamlNode {
+                Some(UnfinishedYamlCollection::List(place, items)) => YamlNode {
                     place,
                     kind: YamlNodeKind::List(items),
                 },
-                Some(OpenYamlCollection::Mapping(place, entries, _)) => YamlNode {
+                Some(UnfinishedYamlCollection::Mapping(place, entries, _)) => YamlNode {
                     place,
                     kind: YamlNodeKind::Mapping(entries),
                 },
@@ -233,8 +235,8 @@ pub fn parse_yaml_document(text: &str) -> Result<YamlDocument, (YamlPosition, St
             _ => continue,
         };
         match open.last_mut() {
-            Some(OpenYamlCollection::List(_, items)) => items.push(node),
-            Some(OpenYamlCollection::Mapping(_, entries, key)) => match key.take() {
+            Some(UnfinishedYamlCollection::List(_, items)) => items.push(node),
+            Some(UnfinishedYamlCollection::Mapping(_, entries, key)) => match key.take() {
                 Some((key, place)) => entries.push(YamlMappingEntry { key, place, node }),
                 None => return refuse("a key must be text"),
             },
@@ -255,7 +257,7 @@ pub fn parse_yaml_document(text: &str) -> Result<YamlDocument, (YamlPosition, St
     }
 }
 
-fn yaml_marker_position(marker: Marker) -> YamlPosition {
+fn to_yaml_position(marker: Marker) -> YamlPosition {
     (marker.line(), marker.col() + 1)
 }
 

@@ -41,7 +41,7 @@ pub fn is_git_repository(folder: &Path) -> bool {
 /// .gitignore         no
 /// ```
 #[must_use]
-pub fn is_path_into_repository<'a>(root: &Path, names: impl IntoIterator<Item = &'a str>) -> bool {
+pub fn is_path_into_git_folder<'a>(root: &Path, names: impl IntoIterator<Item = &'a str>) -> bool {
     let mut folder = root.to_owned();
     for name in names {
         let made =
@@ -72,7 +72,7 @@ pub fn is_protected_git_path(root: &Path, names: &[String], n_granted: usize) ->
     let granted_folder = root.join(granted.iter().collect::<std::path::PathBuf>());
     !granted.iter().any(is_git)
         && (rest.iter().any(is_head)
-            || is_path_into_repository(&granted_folder, rest.iter().map(String::as_str)))
+            || is_path_into_git_folder(&granted_folder, rest.iter().map(String::as_str)))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
     fn a_repository_is_one_with_any_name_and_completing_one_is_found_out() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let into = |path: &str| is_path_into_repository(root, path.split('/'));
+        let into = |path: &str| is_path_into_git_folder(root, path.split('/'));
         for path in ["a/.git", "a/.GIT/hooks/x", ".git", ".git/config"] {
             assert!(into(path), "{path}");
         }

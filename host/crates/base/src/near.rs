@@ -10,7 +10,7 @@ const MAX_TYPOS_PER_NAME: usize = 2;
 const NAME_BYTES_PER_ALLOWED_TYPO: usize = 5;
 
 /// Minimum length in bytes of a name in which a swap of two letters is accepted.
-const MIN_NAME_BYTES_FOR_SWAP: usize = 4;
+const MIN_BYTES_FOR_LETTER_SWAP: usize = 4;
 
 /// Minimum length, in letters, of a word for which [`find_nearest_valid_key`] accepts weaker
 /// matches.
@@ -34,7 +34,7 @@ pub fn find_nearest_name<'a>(
     let most = (name.len() / NAME_BYTES_PER_ALLOWED_TYPO).min(MAX_TYPOS_PER_NAME);
     let is_swapped = || {
         distance == 1
-            && name.len() >= MIN_NAME_BYTES_FOR_SWAP
+            && name.len() >= MIN_BYTES_FOR_LETTER_SWAP
             && sorted_letters(nearest) == sorted_letters(name)
     };
     (distance <= most || is_swapped()).then_some(nearest)

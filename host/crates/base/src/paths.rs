@@ -4,7 +4,7 @@
 //! environment nor the disk, so that tests and CI decide where files go. It must not know the
 //! content of any file.
 //!
-//! Start from [`Paths::new`].
+//! Start from [`RindPaths::new`].
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ pub const HOME_VARIABLE: &str = "RIND_HOME";
 pub const PROJECT_FOLDER: &str = ".rind";
 
 /// Policy of the machine's administrator, which takes precedence over the user's.
-pub const ADMIN_POLICY: &str = "/etc/rind/policy.toml";
+pub const ADMIN_POLICY_FILE_PATH: &str = "/etc/rind/policy.toml";
 
 /// Folders of Rind, and the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paths {
+pub struct RindPaths {
     /// Files that the user writes: `config.toml`, installed plugins, skills.
     pub config: PathBuf,
     /// Files that must not be lost: sessions, grants, plugins' stores.
@@ -31,7 +31,7 @@ pub struct Paths {
     pub workspace: PathBuf,
 }
 
-impl Paths {
+impl RindPaths {
     /// Computes the folders for a user with the home folder `home` and the environment `env`,
     /// working in `workspace`.
     ///
@@ -73,7 +73,7 @@ impl Paths {
     /// Returns the three folders with Rind's own files, which no tool, command or plugin may
     /// access.
     #[must_use]
-    pub fn rind_folders(&self) -> [PathBuf; 3] {
+    pub fn config_data_cache_folders(&self) -> [PathBuf; 3] {
         [&self.config, &self.data, &self.cache].map(Clone::clone)
     }
 
@@ -121,7 +121,7 @@ impl Paths {
     /// Returns the path of a file whose existence means that a notice was already shown for this
     /// workspace. The parts in `things` together identify the notice.
     #[must_use]
-    pub fn notice_marker_path(&self, things: &[&str]) -> PathBuf {
+    pub fn shown_notice_marker_path(&self, things: &[&str]) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.workspace.as_os_str().as_encoded_bytes());
         for thing in things {
@@ -153,7 +153,7 @@ impl Paths {
 
     /// Returns the folder that contains one record for each running command.
     #[must_use]
-    pub fn command_records_folder(&self) -> PathBuf {
+    pub fn running_command_records_folder(&self) -> PathBuf {
         self.data.join("commands")
     }
 
@@ -221,7 +221,7 @@ mod tests {
                 let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
                 value.map(str::to_owned)
             };
-            let paths = Paths::new(Path::new("/home/u"), lookup, Path::new("/w"));
+            let paths = RindPaths::new(Path::new("/home/u"), lookup, Path::new("/w"));
             let found = [&paths.config, &paths.data, &paths.cache];
             let found = found.map(|path| path.display().to_string()).join(" ");
             assert_eq!(found, expected, "{variables}");

@@ -5,7 +5,7 @@
 //! text or where it is shown.
 //!
 //! Start from [`printable_text`] for text of several lines, [`escape_to_one_line`] for text that
-//! must stay on one line, [`escape_natural_language_text`] for text that people only read, and
+//! must stay on one line, [`escape_prose_for_display`] for text that people only read, and
 //! [`escape_and_truncate_line`] for one line of limited length.
 
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
@@ -67,7 +67,7 @@ fn is_combining_mark(character: char) -> bool {
 
 /// Whether languages or emoji need the character although it is invisible: no-break and other space
 /// characters, joiners, and variation selectors.
-fn is_language_invisible_character(character: char) -> bool {
+fn is_needed_invisible_character(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
         || unicode_general_category(character) == GeneralCategory::SpaceSeparator
 }
@@ -114,9 +114,9 @@ pub fn format_error_chain(error: &dyn std::error::Error) -> String {
 /// Escapes like [`printable_text`], but keeps invisible characters that languages and emoji need.
 /// Use it only for text that people read, and not for text on which a decision depends.
 #[must_use]
-pub fn escape_natural_language_text(text: &str) -> String {
+pub fn escape_prose_for_display(text: &str) -> String {
     escape_characters_except(text, |character| {
-        matches!(character, '\n' | '\t') || is_language_invisible_character(character)
+        matches!(character, '\n' | '\t') || is_needed_invisible_character(character)
     })
 }
 
@@ -211,9 +211,9 @@ mod tests {
                 "a\nb\tc\r\u{85}\u{2028}d",
                 "a\\u{a}b\\u{9}c\\u{d}\\u{85}\\u{2028}d",
             ),
-            (escape_natural_language_text, answer, answer),
+            (escape_prose_for_display, answer, answer),
             (
-                escape_natural_language_text,
+                escape_prose_for_display,
                 "\u{1b}\u{202e}\u{200b}\u{3164}",
                 "\\u{1b}\\u{202e}\\u{200b}\\u{3164}",
             ),

@@ -11,13 +11,13 @@ use super::suite::{CaseRunResult, CaseSuite, SuiteError};
 use rind_lib::grant::SideEffect;
 use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin};
 use rind_lib::point::catalog;
-use rind_lib::point::dispatch::PointKind;
+use rind_lib::point::dispatch::ExtensionPointKind;
 
 /// Name in the coverage of the loop that runs under `rind serve`; no tool can have this name.
-pub(super) const SERVE_LOOP_COVERAGE_NAME: &str = "the loop";
+pub(super) const SERVE_LOOP_COVERAGE_ENTRY_NAME: &str = "the loop";
 
 /// Name in the coverage of a plugin loop that replaces the agent's built-in loop.
-pub(super) const AGENT_LOOP_COVERAGE_NAME: &str = "the loop of the agent";
+pub(super) const AGENT_LOOP_COVERAGE_ENTRY_NAME: &str = "the loop of the agent";
 
 /// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,12 +31,12 @@ pub struct PluginCoverage {
     /// Names of the plugin's loop and agent loop, if it has them.
     pub loops: Vec<(String, usize)>,
     /// Outcomes that are possible for the hooks of each point.
-    pub outcomes: Vec<PointHookOutcomeCounts>,
+    pub outcomes: Vec<HookOutcomeCounts>,
 }
 
 /// Outcomes that hooks of one point may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PointHookOutcomeCounts {
+pub struct HookOutcomeCounts {
     /// Name of the point.
     pub point: String,
     /// Possible outcomes of the hook, each with the number of cases in which it occurred.
@@ -65,7 +65,7 @@ impl PluginCoverage {
 
     /// Returns the number of hooks, tools, commands and loops.
     #[must_use]
-    pub fn plugin_part_count(&self) -> usize {
+    pub fn entry_count(&self) -> usize {
         self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()
     }
 }
@@ -92,7 +92,7 @@ impl CaseSuite {
             (name.clone(), cases.count())
         };
         let hooks = plugin.exports.iter();
-        let hooks = hooks.filter(|export| catalog::find_builtin_point(export).is_some());
+        let hooks = hooks.filter(|export| catalog::find_builtin_extension_point(export).is_some());
         let outcomes = hooks.clone();
         let outcomes = outcomes.filter_map(|point| count_hook_outcomes(plugin, point, ran));
         let outcomes = outcomes.collect();
@@ -112,12 +112,12 @@ impl CaseSuite {
                 .collect(),
             loops: plugin
                 .has_loop()
-                .then(|| counted(&SERVE_LOOP_COVERAGE_NAME.to_owned()))
+                .then(|| counted(&SERVE_LOOP_COVERAGE_ENTRY_NAME.to_owned()))
                 .into_iter()
                 .chain(
                     plugin
                         .has_agent_loop()
-                        .then(|| counted(&AGENT_LOOP_COVERAGE_NAME.to_owned())),
+                        .then(|| counted(&AGENT_LOOP_COVERAGE_ENTRY_NAME.to_owned())),
                 )
                 .collect(),
         }))
@@ -132,8 +132,8 @@ fn count_hook_outcomes(
     plugin: &LoadedPlugin,
     point: &str,
     ran: &[CaseRunResult],
-) -> Option<PointHookOutcomeCounts> {
-    let row = catalog::find_builtin_point(point)?;
+) -> Option<HookOutcomeCounts> {
+    let row = catalog::find_builtin_extension_point(point)?;
     let options = plugin.manifest.hooks.iter();
     let mut options = options.filter(|(name, _)| name.get_ref() == row.name);
     let may = options.next().and_then(|(_, options)| options.may.as_ref());
@@ -145,7 +145,8 @@ fn count_hook_outcomes(
         .iter()
         .any(|right| !matches!(*right, "ask" | "block") && has_right(right));
     let changes = changes
-        && (row.kind != PointKind::Gate || plugin.manifest.has_side_effect(SideEffect::Session));
+        && (row.kind != ExtensionPointKind::Gate
+            || plugin.manifest.has_side_effect(SideEffect::Session));
     let possible = [
         ("pass", true),
         ("changed", changes),
@@ -158,7 +159,7 @@ fn count_hook_outcomes(
         (outcome, cases.count())
     };
     let possible = possible.into_iter().filter(|(_, is_possible)| *is_possible);
-    Some(PointHookOutcomeCounts {
+    Some(HookOutcomeCounts {
         point: row.name.to_owned(),
         counts: possible.map(|(outcome, _)| counted(outcome)).collect(),
     })

@@ -15,8 +15,8 @@ use super::file::{CannedResponse, CannedWebSocket};
 use rind_lib::egress::{
     CannedResponseFn, CannedWebSocketFn, HostNameResolver, OutgoingRequest, Secret, SecretStore,
 };
-use rind_lib::lock::lock;
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 
 /// Address to which every host name resolves. It is a public address, so that the address check is
@@ -109,7 +109,7 @@ impl ScriptedUser {
 
 impl Approver for ScriptedUser {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
-        let answer = lock(&self.answers).next();
+        let answer = lock_ignoring_poison(&self.answers).next();
         Box::pin(async move {
             match answer.as_deref().map(str::trim) {
                 Some("yes") => ApprovalAnswer::Yes,
@@ -127,19 +127,19 @@ impl Approver for ScriptedUser {
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
-        let reply = lock(&self.replies).next();
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
+        let reply = lock_ignoring_poison(&self.replies).next();
         Box::pin(async move {
             let reply = reply?;
             Some(match &question.kind {
                 PluginUserQuestionKind::Confirm { .. } => {
-                    PluginUserAnswer::Yes(reply.trim() == "yes")
+                    UserAnswerToPlugin::Yes(reply.trim() == "yes")
                 }
                 PluginUserQuestionKind::Choose { options, .. } => {
                     let at = options.iter().position(|option| *option == reply)?;
-                    PluginUserAnswer::Choice(u32::try_from(at).ok()?)
+                    UserAnswerToPlugin::Choice(u32::try_from(at).ok()?)
                 }
-                PluginUserQuestionKind::Text { .. } => PluginUserAnswer::Text(reply),
+                PluginUserQuestionKind::Text { .. } => UserAnswerToPlugin::Text(reply),
             })
         })
     }

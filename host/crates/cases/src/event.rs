@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::payload::CasePayload;
+use super::payload::CaseConvertiblePayload;
 use super::run::RunError;
 use rind_lib::host::Session;
-use rind_lib::point::Point;
+use rind_lib::point::ExtensionPoint;
 use rind_lib::point::catalog;
 
 include!(concat!(
@@ -51,7 +51,7 @@ fn default_step() -> u32 {
     untagged,
     expecting = "expected a table of `point`, `payload` and `step`, or a list of these"
 )]
-enum GivenEventList {
+enum EventOrEventList {
     One(GivenEvent),
     More(Vec<GivenEvent>),
 }
@@ -60,9 +60,9 @@ enum GivenEventList {
 pub(super) fn deserialize_events<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<GivenEvent>, D::Error> {
-    Ok(match GivenEventList::deserialize(deserializer)? {
-        GivenEventList::One(event) => vec![event],
-        GivenEventList::More(events) => events,
+    Ok(match EventOrEventList::deserialize(deserializer)? {
+        EventOrEventList::One(event) => vec![event],
+        EventOrEventList::More(events) => events,
     })
 }
 
@@ -84,7 +84,7 @@ pub(super) struct ObservedEventEffects {
 ///
 /// # Errors
 /// A payload does not have the type that its point requires, or the session failed.
-pub(super) async fn call_event_hooks(
+pub(super) async fn run_event_hooks(
     session: &mut Session,
     events: &[GivenEvent],
 ) -> Result<ObservedEventEffects, RunError> {
@@ -99,29 +99,29 @@ pub(super) async fn call_event_hooks(
         };
         if let Some((owner, _)) = event.point.split_once('.') {
             let caller = turn
-                .caller_for_step(event.step)
+                .caller_info_for_step(event.step)
                 .with_calling_plugin(&owner.into());
             let payload = event.payload.clone();
             let started = Instant::now();
-            let called = handle.call_point(owner, &event.point, payload, caller);
+            let called = handle.call_plugin_defined_point(owner, &event.point, payload, caller);
             let answer = called.await.map_err(|error| unfit(error.to_string()))?;
             fired.took += started.elapsed();
             fired.payload = answer.value;
             continue;
         }
-        let name =
-            catalog::find_builtin_point(&event.point).map_or(event.point.as_str(), |row| row.name);
+        let name = catalog::find_builtin_extension_point(&event.point)
+            .map_or(event.point.as_str(), |row| row.name);
         macro_rules! dispatch {
             ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
                 match name {
                     $($name => {
-                        let payload = <catalog::$marker as Point>::Payload::from_case_value(event.payload.clone(), &tools).map_err(unfit)?;
+                        let payload = <catalog::$marker as ExtensionPoint>::Payload::from_case_value(event.payload.clone(), &tools).map_err(unfit)?;
                         let call = payload.call_id().map(str::to_owned);
                         let started = Instant::now();
                         let called = turn.dispatch_hooks_in_step::<catalog::$marker>(payload, event.step, call.as_deref());
                         let out = Box::pin(called).await?;
                         fired.took += started.elapsed();
-                        fired.payload = out.value.to_case_value();
+                        fired.payload = out.value.to_comparable_value();
                         fired.notes.extend(out.notes.into_iter().map(|note| note.text));
                     })*
                     _ => return Err(unfit("there is no such point".to_owned())),

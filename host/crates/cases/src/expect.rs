@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::file::{CaseExpectation, ExpectedNextRun, HookExpectation};
+use super::file::{CaseExpectation, ExpectedNextLoopRun, HookExpectation};
 use super::seen::{ObservedHook, ObservedTurn};
 
 /// Returns the differences, each described in one or more lines.
@@ -35,11 +35,11 @@ pub fn find_plugin_case_differences(expect: &CaseExpectation, seen: &ObservedTur
         equal("done", &done.to_string(), &describe_loop_run_end(seen));
     }
     if let Some(again) = &expect.again
-        && !matches_expected_next_run(again, seen)
+        && !matches_expected_next_loop_run(again, seen)
     {
         equal(
             "again",
-            &describe_expected_next_run(again),
+            &describe_expected_next_loop_run(again),
             &describe_loop_run_end(seen),
         );
     }
@@ -142,7 +142,7 @@ fn append_value_differences(
 }
 
 /// Whether the plugin's loop requested the next run that the case expects.
-fn matches_expected_next_run(expect: &ExpectedNextRun, seen: &ObservedTurn) -> bool {
+fn matches_expected_next_loop_run(expect: &ExpectedNextLoopRun, seen: &ObservedTurn) -> bool {
     seen.again.as_ref().is_some_and(|again| {
         let text = expect.reason.as_deref().unwrap_or_default();
         let is_at = |after_ms| after_ms == again.after_ms;
@@ -151,7 +151,7 @@ fn matches_expected_next_run(expect: &ExpectedNextRun, seen: &ObservedTurn) -> b
 }
 
 /// Describes the next run of a loop that the case expects.
-fn describe_expected_next_run(expect: &ExpectedNextRun) -> String {
+fn describe_expected_next_loop_run(expect: &ExpectedNextLoopRun) -> String {
     let after = expect.after_ms.map(|ms| format!(" after {ms} ms"));
     let reason = expect.reason.as_ref().map(|text| format!(": …{text}…"));
     let parts = [after, reason].into_iter().flatten();

@@ -1,8 +1,8 @@
 //! Format of case files: `[[case]]` tables with `given` and `expect`.
 //!
-//! The types here define the format. [`CaseFileFormat::fault`] checks a case for contradictions,
-//! for example a case without expectations, which could never fail. The module `read` reads the
-//! files, and `steps` has the format of a case's further turns.
+//! The types here define the format. [`CaseFileFormat::find_validation_error`] checks a case for
+//! contradictions, for example a case without expectations, which could never fail. The module
+//! `read` reads the files, and `steps` has the format of a case's further turns.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use super::payload::deserialize_messages;
 pub use super::read::CaseFileError;
 use super::skill::CannedTool;
 use super::steps::{CaseStep, find_first_step_fault};
-use super::words::{find_unknown_expectation_term, unknown_point_message};
+use super::words::{find_unknown_expectation_term, unknown_extension_point_message};
 use rind_lib::message::Message;
 use rind_lib::plugin::fixed::FixedClockAndRandomSeed;
 use rind_lib::point::catalog;
@@ -43,17 +43,17 @@ pub struct CaseFile<C = PluginCase> {
 pub trait CaseFileFormat: DeserializeOwned {
     /// Whether the directory of the cases may be a symlink. Plugins in several languages can then
     /// share their cases. No file is written through such a symlink.
-    const MAY_BE_LINKED: bool;
+    const ALLOWS_SYMLINKED_FOLDER: bool;
 
     /// Name of the case.
     fn name(&self) -> &str;
     /// Whether the behavior in the case is compared with a snapshot.
-    fn has_snapshot(&self) -> bool;
+    fn is_case_snapshot_checked(&self) -> bool;
     /// Returns the reason why the case is invalid, for example because its parts contradict each
     /// other; `None` if it is valid.
-    fn fault(&self) -> Option<String>;
+    fn find_validation_error(&self) -> Option<String>;
     /// Stores the number of the line at which the case begins.
-    fn set_line(&mut self, line: usize);
+    fn set_start_line_number(&mut self, line: usize);
 }
 
 /// Case of a plugin: a situation and the expected behavior.
@@ -203,7 +203,7 @@ pub struct CaseExpectation {
     /// loop failed.
     pub output: Option<String>,
     /// Next run that the loop requests.
-    pub again: Option<ExpectedNextRun>,
+    pub again: Option<ExpectedNextLoopRun>,
     /// Whether the loop reports that it is done.
     pub done: Option<bool>,
     /// Input for a turn that the command must return.
@@ -250,7 +250,7 @@ pub struct CaseExpectation {
 /// Expected next run of a loop. Absent fields are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ExpectedNextRun {
+pub struct ExpectedNextLoopRun {
     /// Delay before the run, in milliseconds.
     pub after_ms: Option<u64>,
     /// Text that occurs in the reason for the next run.
@@ -284,15 +284,15 @@ struct DetailedHookExpect {
 
 impl<'de> Deserialize<'de> for HookExpectation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(HookExpectVisitor)
+        deserializer.deserialize_any(HookExpectationVisitor)
     }
 }
 
 /// Deserializes either form of [`HookExpectation`], so that an error message refers to the form in
 /// the file. An untagged enum would report only that neither form matches.
-struct HookExpectVisitor;
+struct HookExpectationVisitor;
 
-impl<'de> Visitor<'de> for HookExpectVisitor {
+impl<'de> Visitor<'de> for HookExpectationVisitor {
     type Value = HookExpectation;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -316,21 +316,21 @@ impl<'de> Visitor<'de> for HookExpectVisitor {
 }
 
 impl CaseFileFormat for PluginCase {
-    const MAY_BE_LINKED: bool = true;
+    const ALLOWS_SYMLINKED_FOLDER: bool = true;
 
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn has_snapshot(&self) -> bool {
+    fn is_case_snapshot_checked(&self) -> bool {
         self.expect.snapshot
     }
 
-    fn set_line(&mut self, line: usize) {
+    fn set_start_line_number(&mut self, line: usize) {
         self.line = line;
     }
 
-    fn fault(&self) -> Option<String> {
+    fn find_validation_error(&self) -> Option<String> {
         let (given, expect) = (&self.given, &self.expect);
         if let Err(why) =
             FixedClockAndRandomSeed::with_clock_and_seed(given.clock.as_deref(), given.seed)
@@ -343,11 +343,12 @@ impl CaseFileFormat for PluginCase {
             return Some(fault);
         }
         if let Some(event) = given.event.iter().find(|event| {
-            !event.is_plugin_defined() && catalog::find_builtin_point(&event.point).is_none()
+            !event.is_plugin_defined()
+                && catalog::find_builtin_extension_point(&event.point).is_none()
         }) {
             return Some(format!(
                 "{}; the README of the plugin contract lists all points",
-                unknown_point_message(&event.point)
+                unknown_extension_point_message(&event.point)
             ));
         }
         let is_of_command = ("expect.prompt", expect.prompt.is_some());

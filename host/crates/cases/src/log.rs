@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Target of the tracing events that plugins log.
 pub const PLUGIN_LOG_TARGET: &str = "plugin";
@@ -53,7 +53,7 @@ impl CapturedLogLines {
 
     /// Removes the captured lines, and returns them.
     pub(super) fn take_captured_lines(&self) -> Vec<PluginLogLine> {
-        std::mem::take(&mut lock(&self.0))
+        std::mem::take(&mut lock_ignoring_poison(&self.0))
     }
 }
 
@@ -79,7 +79,7 @@ impl Subscriber for LogCaptureSubscriber {
 
     fn event(&self, event: &Event<'_>) {
         if let Some(line) = PluginLogLine::from_event(event) {
-            let mut heard = lock(&self.heard.0);
+            let mut heard = lock_ignoring_poison(&self.heard.0);
             if heard.len() < MAX_CAPTURED_LOG_LINES {
                 heard.push(line);
             }

@@ -57,7 +57,7 @@ pub enum CaseFileError {
 impl CaseFileError {
     /// Returns the path of the file or directory that the error is about.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub fn affected_path(&self) -> &Path {
         match self {
             Self::Io { path, .. } | Self::Format { path, .. } => path,
         }
@@ -88,12 +88,10 @@ impl<C: CaseFileFormat> CaseFile<C> {
     #[must_use]
     pub fn read_each_in_folder(folder: &Path) -> Vec<Result<Self, CaseFileError>> {
         let fault = |path: PathBuf| move |source| CaseFileError::Io { path, source };
-        let opened =
-            TestCaseFolder::open_tests_of_bundle(folder, C::MAY_BE_LINKED).and_then(|tests| {
-                match tests {
-                    Some(tests) => Ok(Some((tests.list_toml_file_names()?, tests))),
-                    None => Ok(None),
-                }
+        let opened = TestCaseFolder::open_tests_of_bundle(folder, C::ALLOWS_SYMLINKED_FOLDER)
+            .and_then(|tests| match tests {
+                Some(tests) => Ok(Some((tests.list_toml_file_names()?, tests))),
+                None => Ok(None),
             });
         let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
             Ok(Some(opened)) => opened,
@@ -145,21 +143,21 @@ impl<C: CaseFileFormat> CaseFile<C> {
                 let message = format!("there are two cases `{}`", case.name());
                 return Err(format(place, message));
             }
-            if let Some(fault) = case.fault() {
+            if let Some(fault) = case.find_validation_error() {
                 return Err(format(place, format!("case `{}`: {fault}", case.name())));
             }
             let is_taken = |other: &C| {
-                other.has_snapshot()
+                other.is_case_snapshot_checked()
                     && snapshot_file_stem(other.name()) == snapshot_file_stem(case.name())
             };
-            if case.has_snapshot() && cases.iter().any(is_taken) {
+            if case.is_case_snapshot_checked() && cases.iter().any(is_taken) {
                 let message = format!(
                     "the snapshot of another case has the same name, `{}`; rename one of the cases",
                     snapshot_file_stem(case.name())
                 );
                 return Err(format(place, message));
             }
-            case.set_line(place.0);
+            case.set_start_line_number(place.0);
             cases.push(case);
         }
         Ok(Self {

@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
 pub use super::error::RunError;
-use super::event::call_event_hooks;
+use super::event::run_event_hooks;
 use super::expect::find_plugin_case_differences;
 use super::file::{CaseGiven, GivenCommand, PluginCase};
 use super::ids::SeenAgentIds;
 use super::log::CapturedLogLines;
 use super::needed::RequiredPlugins;
-use super::seen::{ObservedNextRun, ObservedTurn, serialize_to_string_or_empty};
+use super::seen::{ObservedNextLoopRun, ObservedTurn, serialize_to_string_or_empty};
 use super::setup::{
     build_case_host, build_model_replies, plugin_load_options, unused_reply_indexes,
     write_store_values,
@@ -145,11 +145,11 @@ pub async fn run_case(
     let mut differences = Vec::new();
     for (n, (expect, seen)) in case.expectations().zip(&warm.turns).enumerate() {
         let found = find_plugin_case_differences(expect, seen).into_iter();
-        differences.extend(found.map(|found| prefix_difference_with_step(n, found)));
+        differences.extend(found.map(|found| prepend_step_number(n, found)));
     }
     for (n, (warm, cold)) in warm.turns.iter().zip(&cold).enumerate() {
         if warm != cold {
-            differences.push(describe_fresh_instance_difference(n + 1, warm, cold));
+            differences.push(describe_warm_cold_differences(n + 1, warm, cold));
         }
     }
     if !differences.is_empty() && warm.turns.iter().any(|seen| seen.is_overdue) {
@@ -168,7 +168,7 @@ pub async fn run_case(
 
 /// Prefixes a difference with the number of its step. The first step is the case itself and gets no
 /// prefix.
-pub(super) fn prefix_difference_with_step(index: usize, text: String) -> String {
+pub(super) fn prepend_step_number(index: usize, text: String) -> String {
     match index {
         0 => text,
         _ => format!("step {}: {text}", index + 1),
@@ -177,11 +177,7 @@ pub(super) fn prefix_difference_with_step(index: usize, text: String) -> String 
 
 /// Describes the fields of a turn that differ between the warm run, with one instance of the
 /// plugin, and the cold run, with a fresh instance for each call.
-fn describe_fresh_instance_difference(
-    turn: usize,
-    warm: &ObservedTurn,
-    cold: &ObservedTurn,
-) -> String {
+fn describe_warm_cold_differences(turn: usize, warm: &ObservedTurn, cold: &ObservedTurn) -> String {
     let fields = |seen: &ObservedTurn| match serde_json::to_value(seen) {
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
@@ -333,7 +329,7 @@ impl CaseSessionParameters<'_> {
         let own_tools = tools.map(|tool| tool.name.clone()).collect();
         let model = Scripted::new(script);
         let model = Arc::new(match self.compares_system {
-            true => model.recording(),
+            true => model.with_request_recording(),
             false => model,
         });
         let host = build_case_host(
@@ -415,7 +411,7 @@ impl RunningCaseSession<'_> {
                 Ok(LoopRunResult::Done) => seen.done = true,
                 Ok(LoopRunResult::Again { after, reason }) => {
                     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                    seen.again = Some(ObservedNextRun { after_ms, reason });
+                    seen.again = Some(ObservedNextLoopRun { after_ms, reason });
                 }
                 Err(LoopRunError::Failed { why, .. }) => seen.record_call_failure(why),
                 Err(error) => return Err(error.into()),
@@ -426,7 +422,7 @@ impl RunningCaseSession<'_> {
             seen.output = outcome.output;
             seen.stop = serialize_to_string_or_empty(&outcome.summary.stop);
         } else {
-            let fired = call_event_hooks(&mut self.session, &given.event).await?;
+            let fired = run_event_hooks(&mut self.session, &given.event).await?;
             (seen.payload, seen.notes) = (fired.payload, fired.notes);
             if fired.is_halted {
                 seen.stop = serialize_to_string_or_empty(&StopReason::Blocked);
@@ -478,7 +474,7 @@ impl RunningCaseSession<'_> {
 /// Returns the blocks of the system prompt in the model's last request. The list is empty if
 /// requests are not recorded.
 fn read_last_system_prompt(model: &Scripted) -> Vec<String> {
-    let bodies = model.bodies();
+    let bodies = model.recorded_request_bodies();
     let blocks = bodies.last().and_then(|body| body["system"].as_array());
     let texts = blocks.into_iter().flatten().filter_map(Value::as_str);
     texts.map(str::to_owned).collect()

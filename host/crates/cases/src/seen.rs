@@ -24,7 +24,7 @@ pub struct ObservedTurn {
     pub prompt: String,
     /// Next run that the loop requests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub again: Option<ObservedNextRun>,
+    pub again: Option<ObservedNextLoopRun>,
     /// Whether the loop reported that it is done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
@@ -95,7 +95,7 @@ impl ObservedTurn {
 
 /// Next run that a loop requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ObservedNextRun {
+pub struct ObservedNextLoopRun {
     /// Delay until the loop wants to run again, in milliseconds.
     pub after_ms: u64,
     /// Reason for the next run.

@@ -70,7 +70,7 @@ impl CaseShard {
 
     /// Skips the `n_cases` cases of the current plugin: the cases of the next plugin are
     /// distributed over the shards from there on.
-    pub fn advance_past_cases(&mut self, n_cases: usize) {
+    pub fn advance_case_offset(&mut self, n_cases: usize) {
         self.n_before += n_cases;
     }
 }
@@ -116,7 +116,7 @@ mod tests {
                 taken[takers[0]] += 1;
             }
             for shard in &mut shards {
-                shard.advance_past_cases(n_cases);
+                shard.advance_case_offset(n_cases);
             }
         }
         assert_eq!(taken, [3, 3, 3]);

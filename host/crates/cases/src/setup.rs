@@ -24,7 +24,7 @@ use rind_lib::plugin::fixed::FixedClockAndRandomSeed;
 use rind_lib::plugin::load::{FoundPluginSet, PluginLoadOptions};
 use rind_lib::provider::scripted::{Reply, Scripted};
 use rind_lib::session::SessionStore;
-use rind_lib::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind_lib::tool::policy::{ToolPolicy, ToolPolicyOptions};
 
 /// Writes the values of `given.store` into the store of the plugin `name`.
 pub(super) fn write_store_values(
@@ -55,10 +55,10 @@ pub(super) async fn build_case_host(
     n_repeats: usize,
 ) -> Result<Host, host::Error> {
     let policy = ToolPolicy {
-        mode: ToolPolicyRunMode {
+        mode: ToolPolicyOptions {
             yes: given.answers.is_none(),
             has_terminal: given.answers.is_some(),
-            ..ToolPolicyRunMode::default()
+            ..ToolPolicyOptions::default()
         },
         ..ToolPolicy::default()
     };
@@ -73,7 +73,7 @@ pub(super) async fn build_case_host(
         loop_models: vec!["*".to_owned()],
         // Make the calls of `output-delta` hooks independent of the speed of the machine, unless
         // the case tests timing.
-        checks_ends_only: !model.pauses_between_words(),
+        checks_ends_only: !model.has_pauses_between_words(),
         ..AgentConfig::default()
     };
     let host = Host::builder()

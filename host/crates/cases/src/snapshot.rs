@@ -26,7 +26,7 @@ const SNAPSHOT_FOLDER: &str = "snapshots";
 const MAX_SNAPSHOT_BYTES: u64 = 16 << 20;
 
 /// Prefix and suffix of the second line, which marks a file as a snapshot that the program wrote.
-const GENERATED_SNAPSHOT_LINE_AFFIXES: (&str, &str) = ("# Written by `rind ", " --accept`.");
+const SNAPSHOT_HEADER_PREFIX_AND_SUFFIX: (&str, &str) = ("# Written by `rind ", " --accept`.");
 
 /// Snapshot of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,8 +102,8 @@ fn open_snapshot_folder(cases: &Path, is_made: bool) -> io::Result<Option<TestCa
 fn is_generated_snapshot(text: &str) -> bool {
     let line = text.lines().nth(1);
     line.is_some_and(|line| {
-        line.starts_with(GENERATED_SNAPSHOT_LINE_AFFIXES.0)
-            && line.ends_with(GENERATED_SNAPSHOT_LINE_AFFIXES.1)
+        line.starts_with(SNAPSHOT_HEADER_PREFIX_AND_SUFFIX.0)
+            && line.ends_with(SNAPSHOT_HEADER_PREFIX_AND_SUFFIX.1)
     })
 }
 
@@ -248,13 +248,16 @@ pub(super) fn clear_unused_snapshots<C: CaseFileFormat>(
     // If the directory of cases is a symlink, the snapshots in it belong to another plugin, so none
     // is unused here.
     let tests = file.path.parent();
-    if C::MAY_BE_LINKED && tests.is_some_and(Path::is_symlink) {
+    if C::ALLOWS_SYMLINKED_FOLDER && tests.is_some_and(Path::is_symlink) {
         return Ok(Vec::new());
     }
     let Some(folder) = open_snapshot_folder(&file.path, false)? else {
         return Ok(Vec::new());
     };
-    let used = file.cases.iter().filter(|case| case.has_snapshot());
+    let used = file
+        .cases
+        .iter()
+        .filter(|case| case.is_case_snapshot_checked());
     let used: Vec<String> = used
         .map(|case| snapshot_file_stem(case.name()) + ".toml")
         .collect();

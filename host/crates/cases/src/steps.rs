@@ -18,7 +18,7 @@ use rind_lib::provider::scripted::Reply;
 pub struct CaseStep {
     /// Input, command, loop or hooks of the step, and the responses of the model.
     #[serde(default)]
-    pub given: StepGiven,
+    pub given: CaseStepScenario,
     /// Expected behavior of this step alone.
     #[serde(default)]
     pub expect: CaseExpectation,
@@ -27,7 +27,7 @@ pub struct CaseStep {
 /// Input and environment of a step. All fields are optional and have the same meaning as in a case.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct StepGiven {
+pub struct CaseStepScenario {
     /// Whether the step begins a new session, which keeps the workspace files and the plugin's
     /// store but not the session state.
     pub new_session: bool,
@@ -68,7 +68,7 @@ impl PluginCase {
             return vec![first(), first()];
         }
         let steps = self.then.iter().map(|step| {
-            let StepGiven {
+            let CaseStepScenario {
                 new_session,
                 input,
                 tool,
@@ -120,10 +120,10 @@ fn find_fault_in_step(step: &CaseStep) -> Option<String> {
         return Some("`expect.snapshot` is allowed in the first step only".to_owned());
     }
     let is_known = |event: &GivenEvent| {
-        event.is_plugin_defined() || catalog::find_builtin_point(&event.point).is_some()
+        event.is_plugin_defined() || catalog::find_builtin_extension_point(&event.point).is_some()
     };
     if let Some(event) = given.event.iter().find(|event| !is_known(event)) {
-        return Some(super::words::unknown_point_message(&event.point));
+        return Some(super::words::unknown_extension_point_message(&event.point));
     }
     let kinds = [
         ("input", given.input.is_some() || given.tool.is_some()),

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use super::coverage::PluginCoverage;
-use super::coverage::{AGENT_LOOP_COVERAGE_NAME, SERVE_LOOP_COVERAGE_NAME};
+use super::coverage::{AGENT_LOOP_COVERAGE_ENTRY_NAME, SERVE_LOOP_COVERAGE_ENTRY_NAME};
 use super::file::{
     CASE_WITHOUT_EXPECTATIONS_ERROR, CaseExpectation, CaseFile, CaseFileError, CaseFileFormat,
     PluginCase,
@@ -18,7 +18,7 @@ use super::needed::RequiredPlugins;
 use super::oversight::{
     FAILED_STOP_REASON, describe_failed_turn, describe_unknown_tool_calls, describe_unused_replies,
 };
-use super::run::{CaseCost, CaseOutcome, CaseRunner, prefix_difference_with_step, run_case};
+use super::run::{CaseCost, CaseOutcome, CaseRunner, prepend_step_number, run_case};
 use super::seen::ObservedTurn;
 pub use super::select::{CaseSelection, CaseShard, DEFAULT_CASE_DEADLINE};
 use super::snapshot::{self, CaseSnapshot, UnusedSnapshot};
@@ -71,10 +71,10 @@ impl CaseRunResult {
     /// Creates the failed run that reports a case file that cannot be read. The other files are
     /// still run.
     pub(super) fn from_unreadable_file(plugin: &str, fault: &CaseFileError) -> Self {
-        let name = fault.path().file_name().unwrap_or_default();
+        let name = fault.affected_path().file_name().unwrap_or_default();
         Self {
             plugin: plugin.to_owned(),
-            file: fault.path().to_owned(),
+            file: fault.affected_path().to_owned(),
             line: fault.line(),
             name: name.to_string_lossy().into_owned(),
             failures: vec![fault.to_string()],
@@ -113,7 +113,7 @@ pub(super) fn read_case_files<C: CaseFileFormat>(
 
 /// Finds snapshots that belong to no case, and removes them if `is_accepted` is set. If a directory
 /// cannot be searched, the error is returned as a failed case.
-pub(super) fn find_or_remove_snapshots_of_files<C: CaseFileFormat>(
+pub(super) fn report_or_remove_unused_snapshots<C: CaseFileFormat>(
     plugin: &str,
     files: &[CaseFile<C>],
     is_accepted: bool,
@@ -247,7 +247,7 @@ impl CaseSuite {
         &self,
         is_accepted: bool,
     ) -> (Vec<UnusedSnapshot>, Vec<CaseRunResult>) {
-        find_or_remove_snapshots_of_files(&self.manifest.name, &self.files, is_accepted)
+        report_or_remove_unused_snapshots(&self.manifest.name, &self.files, is_accepted)
     }
 }
 
@@ -312,7 +312,7 @@ impl PluginCaseTask {
     fn compare_outcome(&self, ran: &mut CaseRunResult, outcome: CaseOutcome) {
         let case = &self.case;
         ran.failures.clone_from(&outcome.differences);
-        ran.failures.extend(find_case_oversights(case, &outcome));
+        ran.failures.extend(find_case_problems(case, &outcome));
         if case.expect.snapshot {
             // Do not accept the behavior as a snapshot if the case fails for another reason.
             let accept = self.accept && ran.failures.is_empty();
@@ -321,7 +321,7 @@ impl PluginCaseTask {
                 Err(why) => ran.failures.push(why),
             }
         }
-        ran.reached = plugin_parts_reached_by_case(case, &outcome);
+        ran.reached = coverage_entries_of_case(case, &outcome);
         let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
         let hooks = steps.flat_map(|seen| &seen.hooks);
         ran.outcomes = hooks
@@ -333,14 +333,14 @@ impl PluginCaseTask {
 }
 
 /// Returns the names of the points, tools and commands that the steps of a case reached, with
-/// [`SERVE_LOOP_COVERAGE_NAME`] and [`AGENT_LOOP_COVERAGE_NAME`] if those ran.
-fn plugin_parts_reached_by_case(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
+/// [`SERVE_LOOP_COVERAGE_ENTRY_NAME`] and [`AGENT_LOOP_COVERAGE_ENTRY_NAME`] if those ran.
+fn coverage_entries_of_case(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
     let seen = steps.flat_map(|seen| {
         let hooks = seen.hooks.iter().map(|hook| hook.point.clone());
         let mut accesses = seen.accesses.iter();
         let is_ordered = accesses.any(|access| access.starts_with("external the order of turn "));
-        let ordered = is_ordered.then(|| AGENT_LOOP_COVERAGE_NAME.to_owned());
+        let ordered = is_ordered.then(|| AGENT_LOOP_COVERAGE_ENTRY_NAME.to_owned());
         hooks.chain(seen.tools.iter().cloned()).chain(ordered)
     });
     let first = std::iter::once((&case.given.command, case.given.runs_loop));
@@ -349,14 +349,14 @@ fn plugin_parts_reached_by_case(case: &PluginCase, outcome: &CaseOutcome) -> Vec
     let called = first.chain(then).flat_map(|(command, runs_loop)| {
         let command = command.iter();
         let command = command.map(|command| format!("/{}", command.name));
-        command.chain(runs_loop.then(|| SERVE_LOOP_COVERAGE_NAME.to_owned()))
+        command.chain(runs_loop.then(|| SERVE_LOOP_COVERAGE_ENTRY_NAME.to_owned()))
     });
     seen.chain(called).collect()
 }
 
 /// Finds problems in the steps of a case that do not make an expectation fail, such as an unused
 /// reply.
-fn find_case_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
+fn find_case_problems(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let none = Vec::new();
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
     let runs_loop = std::iter::once(case.given.runs_loop);
@@ -364,15 +364,15 @@ fn find_case_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String>
     let all = case.expectations().zip(steps).zip(runs_loop).enumerate();
     all.flat_map(|(n, ((expect, seen), runs_loop))| {
         let unused = outcome.unused_replies.get(n).unwrap_or(&none);
-        let found = find_step_oversights(expect, seen, unused, runs_loop);
+        let found = find_step_problems(expect, seen, unused, runs_loop);
         found
             .into_iter()
-            .map(move |text| prefix_difference_with_step(n, text))
+            .map(move |text| prepend_step_number(n, text))
     })
     .collect()
 }
 
-fn find_step_oversights(
+fn find_step_problems(
     expect: &CaseExpectation,
     seen: &ObservedTurn,
     unused: &[usize],

@@ -42,7 +42,7 @@ fn find_unknown_hook_point(point: &str) -> Option<String> {
     if point.contains('.') || CATALOG.iter().any(|row| row.name == point) {
         return None;
     }
-    if let Some(row) = catalog::find_builtin_point(point) {
+    if let Some(row) = catalog::find_builtin_extension_point(point) {
         return Some(format!(
             "`expect.hooks`: write the point `{point}` as `{}`",
             row.name
@@ -50,12 +50,12 @@ fn find_unknown_hook_point(point: &str) -> Option<String> {
     }
     Some(format!(
         "`expect.hooks`: {}; the README of the plugin contract lists all points",
-        unknown_point_message(point)
+        unknown_extension_point_message(point)
     ))
 }
 
 /// Returns the message that the contract has no such point, with the most similar name.
-pub(super) fn unknown_point_message(point: &str) -> String {
+pub(super) fn unknown_extension_point_message(point: &str) -> String {
     let hyphened = point.replace('_', "-");
     let names: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
     let near = names.iter().find(|name| **name == hyphened).copied();

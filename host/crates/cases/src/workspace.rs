@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::folder::TestCaseFolder;
 use super::run::RunError;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 
 /// Maximum size of a workspace file that is compared, in bytes.
 const MAX_COMPARED_FILE_BYTES: u64 = 1 << 20;
@@ -21,7 +21,7 @@ pub(super) struct TemporaryCaseDirectories {
     /// Working directory of the agent.
     pub(super) path: PathBuf,
     /// Paths that the host uses, in the home and the workspace.
-    pub(super) paths: Paths,
+    pub(super) paths: RindPaths,
 }
 
 impl TemporaryCaseDirectories {
@@ -39,7 +39,7 @@ impl TemporaryCaseDirectories {
             write_workspace_file(&path, name, text.as_bytes())?;
         }
         Ok(Self {
-            paths: Paths::from_single_root(&home, &path),
+            paths: RindPaths::from_single_root(&home, &path),
             _kept: kept,
             root,
             path,

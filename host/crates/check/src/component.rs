@@ -37,7 +37,7 @@ pub(super) fn read_imports_and_exports(
         stale = describe_stale_build(found.folder, &read.bytes);
         let surface = ComponentImportsAndExports::read_component_surface(&path, &read.bytes)?;
         match foreign::describe_disabled_wasm_proposals(&read.bytes) {
-            Some(message) => Err(read.foreign_component_error(message)),
+            Some(message) => Err(read.incompatible_host_error(message)),
             None => Ok(surface),
         }
     });

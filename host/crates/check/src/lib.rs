@@ -203,7 +203,7 @@ pub async fn check_plugin(
                 list_loaded_tools_and_commands(&mut found, &read, surface.as_ref(), &set)
             };
             loaded::check_tool_name_conflicts(&mut found, &read, &offered.tools, taken);
-            words::check_package_version_matches(&mut found, &read);
+            words::check_package_manifest_version(&mut found, &read);
             words::check_readme(&mut found, Some(&read), &offered);
         }
     }

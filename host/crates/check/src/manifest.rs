@@ -10,7 +10,7 @@ use super::fix::ManifestFix;
 use super::place::line_number_at_offset;
 use rind_lib::egress::MAX_REQUESTS_PER_SESSION_SETTING;
 use rind_lib::folder::FolderQuota;
-use rind_lib::grant::{ExternalCall, FolderRoot, SideEffect};
+use rind_lib::grant::{ExternalCall, RootFolderKind, SideEffect};
 use rind_lib::plugin::Error;
 use rind_lib::plugin::limits::MAX_REQUESTABLE_MEMORY_BYTES;
 use rind_lib::plugin::manifest::{FILE_NAME, HookOptions, Manifest};
@@ -18,7 +18,7 @@ use rind_lib::plugin::open::max_hook_deadline;
 use rind_lib::plugin::surface::ComponentImportsAndExports;
 use rind_lib::plugin::tools::MAX_TOOL_DEADLINE;
 use rind_lib::point::catalog;
-use rind_lib::point::dispatch::PointKind;
+use rind_lib::point::dispatch::ExtensionPointKind;
 
 /// Reports a manifest that cannot be read, at the line in the error.
 pub(super) fn report_unreadable_manifest(
@@ -32,7 +32,7 @@ pub(super) fn report_unreadable_manifest(
             .mark_as_load_blocking();
         return;
     };
-    let line = line_number_in_message(message)
+    let line = parse_error_line_number(message)
         .or_else(|| find_manifest_line_for_message(found, text, message));
     // Drop the source line that the parser prints: the fault has its own line number.
     let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
@@ -57,7 +57,7 @@ pub(super) fn report_unreadable_manifest(
 }
 
 /// Returns the line number that a message contains after the word `line`, if any.
-fn line_number_in_message(message: &str) -> Option<usize> {
+fn parse_error_line_number(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -101,7 +101,7 @@ pub(super) fn check_manifest(
         return;
     };
     check_declared_side_effects(found, manifest, surface);
-    check_unused_external_entries(found, manifest, surface);
+    check_external_table_imports(found, manifest, surface);
     if manifest.compat.sockets.is_some() && !surface.has_import("wasi:sockets") {
         let message = "the component does not import `wasi:sockets`: remove the line";
         let keys = ["compat", "sockets"];
@@ -117,7 +117,9 @@ const TOOLS_HOST_INTERFACE: &str = "tools-host";
 
 /// Returns the names of the imports that need the side effect `external`.
 fn external_side_effect_imports() -> impl Iterator<Item = &'static str> {
-    let calls = ExternalCall::ALL.iter().map(|call| call.import_name());
+    let calls = ExternalCall::ALL
+        .iter()
+        .map(|call| call.imported_interface_name());
     calls.chain([TOOLS_HOST_INTERFACE])
 }
 
@@ -147,7 +149,7 @@ fn check_declared_side_effects(
     let calls = external_side_effect_imports().any(|import| surface.has_import(import));
     let changes = surface.contract_exports().any(|export| {
         let row = catalog::CATALOG.iter().find(|row| row.name == export);
-        row.is_some_and(|row| row.kind != PointKind::Observe)
+        row.is_some_and(|row| row.kind != ExtensionPointKind::Observe)
     });
     let session = surface.has_import("session") || changes;
     let names: Vec<String> = external_side_effect_imports()
@@ -210,7 +212,7 @@ fn check_declared_side_effects(
 }
 
 /// Reports entries of the manifest's `[external]` for which the component lacks the import.
-fn check_unused_external_entries(
+fn check_external_table_imports(
     found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
     surface: &ComponentImportsAndExports,
@@ -223,7 +225,7 @@ fn check_unused_external_entries(
     };
     let calls = external
         .calls()
-        .map(|call| (call.name(), call.import_name()));
+        .map(|call| (call.name(), call.imported_interface_name()));
     let tools = (!external.tools.is_empty()).then_some(("tools", TOOLS_HOST_INTERFACE));
     if !external_side_effect_imports().any(|import| surface.has_import(import)) {
         // Report nothing here: no import needs the side effect `external`, so
@@ -249,7 +251,7 @@ fn check_broad_permissions(found: &mut PluginFaultCollector<'_>, manifest: &Mani
         .network
         .iter()
         .flat_map(|n| &n.hosts)
-        .any(rind_lib::grant::HostPattern::matches_any_host)
+        .any(rind_lib::grant::HostPattern::matches_every_host)
     {
         let message = "requests every host: list the hosts that it uses, or allow this rule if the person chooses the hosts";
         found.add_fault_at_key("broad-permission", &["network", "hosts"], message);
@@ -352,7 +354,7 @@ fn check_manifest_limits(found: &mut PluginFaultCollector<'_>, manifest: &Manife
         .filesystem
         .iter()
         .flat_map(|f| &f.write)
-        .any(|folder| folder.root == FolderRoot::Data);
+        .any(|folder| folder.root == RootFolderKind::Data);
     let unused = [
         (
             "data",

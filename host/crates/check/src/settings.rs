@@ -80,7 +80,7 @@ fn check_config_schema(found: &mut PluginFaultCollector<'_>, config: &Value) {
         };
         let alone = serde_json::json!({"type": "object", "properties": {name: property}});
         let value = serde_json::json!({name: default});
-        if let Ok(Some(misfit)) = schema::find_first_settings_fault(&alone, &value) {
+        if let Ok(Some(misfit)) = schema::find_user_settings_fault(&alone, &value) {
             let message = format!(
                 "the default of `{name}` does not match its schema: {}",
                 misfit.message

@@ -96,7 +96,7 @@ fn check_plugin_description(found: &mut PluginFaultCollector<'_>, manifest: &Man
 
 /// Checks that the package manifest of the plugin's language, such as `Cargo.toml`, has the same
 /// version as `plugin.toml`.
-pub(super) fn check_package_version_matches(
+pub(super) fn check_package_manifest_version(
     found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
 ) {

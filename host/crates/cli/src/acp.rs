@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ModelArgs, PluginArgs};
 use super::command::{
-    self, PostCommandSessionAction, SessionSnapshotForSlashCommands, SlashCommandRunOutcome,
-    SlashCommandSet, split_command,
+    self, OpenSessionHandles, PostCommandSessionAction, SlashCommandRunOutcome, SlashCommandSet,
+    split_command,
 };
 use super::exit_code::{self, ExitStatus};
 use super::signals::ShutdownSignals;
@@ -27,20 +27,20 @@ use rind_acp::backend::{
     SessionOpenError, YesNoQuestionAsker,
 };
 use rind_lib::Session;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::provider::{self, SelectedProviderAndModel};
 use rind_lib::session::{self, SessionStore};
-use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyOptions};
 use rind_mcp::{
-    McpServerConnectionSpec, ServerApprovalAsker, ServerApprovalQuestion, ServerSettings,
+    McpServerApprovalQuestion, McpServerConnectionSpec, ServerApprovalAsker, ServerSettings,
     to_valid_server_name,
 };
 use rind_operator::environment::{OperatorEnvironment, WarningsAlreadyShown};
 use rind_operator::mcp::{NamedMcpServerSettings, TOOLS_NOT_APPROVED_REASON};
 use rind_operator::model;
-use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
+use rind_operator::settings::{ModelSelection, PluginSelection, ProgramRunSettings, SessionChoice};
 use rind_operator::setup::OperatorWorkspaceSetup;
-use rind_operator::start::{RunBeforeHostCreation, RunFrontend};
+use rind_operator::start::{OperatorHostBuilder, RunFrontend};
 
 /// The editor starts this command, names the folder of each session, and asks the user about tool
 /// calls. Nobody is asked for permissions of plugins: grant them with `--grant` or in a terminal
@@ -103,7 +103,7 @@ struct OperatorAcpSessionOpener {
 }
 
 impl AcpSessionOpener for OperatorAcpSessionOpener {
-    fn store(&self) -> Result<SessionStore, String> {
+    fn session_store(&self) -> Result<SessionStore, String> {
         let paths = environment::find_rind_paths(None).map_err(|error| format!("{error:#}"))?;
         Ok(SessionStore::new(paths.sessions()))
     }
@@ -126,34 +126,34 @@ impl OperatorAcpSessionOpener {
         order: OpenSessionRequest,
     ) -> anyhow::Result<OpenedSessionWithCommands> {
         let notes: Arc<Mutex<Vec<String>>> = Arc::default();
-        let environment = Arc::new(operator_env_with_acp_warning_notes(notes.clone()));
-        let settings = RunSettings {
+        let environment = Arc::new(operator_env_collecting_warnings(notes.clone()));
+        let settings = ProgramRunSettings {
             paths: environment.paths_for_workspace(&order.workspace)?,
             environment,
             model: self.model.clone(),
             plugins: self.plugins.clone(),
             session: SessionChoice::resume_or_new(order.resume.as_deref()),
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 yes: false,
                 dry_run: self.is_dry_run,
                 has_terminal: true,
             },
             approval: order.mode.unwrap_or(self.mode),
         };
-        let is_deferred = order.confirm.is_deferred();
-        let frontend = AcpSessionStartQuestionFrontend {
+        let is_deferred = order.confirm.is_postponing_until_prompt();
+        let frontend = AcpSessionStartFrontend {
             servers: order.servers,
             ask: EditorMcpServerApprovalAsker(order.confirm),
         };
-        let run = RunBeforeHostCreation::new(settings, &frontend).await?;
+        let run = OperatorHostBuilder::from_run_settings(settings, &frontend).await?;
         let facts = open::built_in_command_context(&run)?;
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let commands = SlashCommandSet::new(facts, run.setup.project.as_deref(), program).await;
-        lock(&notes).extend(commands.broken_template_warning_lines());
+        lock_ignoring_poison(&notes).extend(commands.broken_template_warning_lines());
         let ready = run.create_host(order.approver).await?;
         let session = ready.session()?;
-        commands.set_open_session(SessionSnapshotForSlashCommands::from_session(&session));
-        let mut notes = std::mem::take(&mut *lock(&notes));
+        commands.set_open_session(OpenSessionHandles::from_session(&session));
+        let mut notes = std::mem::take(&mut *lock_ignoring_poison(&notes));
         // If questions are postponed, drop the notice that a server was not approved, because the
         // person is asked about it with the first prompt.
         notes.retain(|note| !is_deferred || !note.ends_with(TOOLS_NOT_APPROVED_REASON));
@@ -171,15 +171,15 @@ impl OperatorAcpSessionOpener {
 
 /// Returns the operator's environment for a session. Warnings are printed to standard error, and
 /// added to `notes` for the editor.
-fn operator_env_with_acp_warning_notes(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
+fn operator_env_collecting_warnings(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
     let warn = move |text: &str| {
         render::print_warning(text);
-        lock(&notes).push(text.to_owned());
+        lock_ignoring_poison(&notes).push(text.to_owned());
     };
     OperatorEnvironment {
         on_warning: Arc::new(warn),
         said: WarningsAlreadyShown::default(),
-        ..OperatorEnvironment::clone(&environment::operator_environment_of_process())
+        ..OperatorEnvironment::clone(&environment::process_environment())
     }
 }
 
@@ -207,18 +207,18 @@ fn to_session_open_error(error: &anyhow::Error) -> SessionOpenError {
 
 /// Asks the person through the editor while a session starts. Never asks whether to trust a project
 /// or to grant permissions to plugins, because those questions are made for a terminal.
-struct AcpSessionStartQuestionFrontend {
+struct AcpSessionStartFrontend {
     servers: Vec<ClientMcpServer>,
     ask: EditorMcpServerApprovalAsker,
 }
 
-impl RunFrontend for AcpSessionStartQuestionFrontend {
-    fn server_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
+impl RunFrontend for AcpSessionStartFrontend {
+    fn mcp_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
         Some(&self.ask)
     }
 
     fn additional_mcp_servers(&self) -> Vec<NamedMcpServerSettings> {
-        self.servers.iter().map(convert_client_mcp_server).collect()
+        self.servers.iter().map(to_mcp_server_settings).collect()
     }
 
     fn show_plugins(&self, plugins: &rind_lib::plugin::load::FoundPluginSet) {
@@ -229,12 +229,12 @@ impl RunFrontend for AcpSessionStartQuestionFrontend {
         render::skills::warn_about_omitted_skills(skills);
     }
 
-    fn reserved_names(&self) -> Vec<&'static str> {
+    fn reserved_skill_names(&self) -> Vec<&'static str> {
         command::reserved_skill_names()
     }
 }
 
-fn convert_client_mcp_server(server: &ClientMcpServer) -> NamedMcpServerSettings {
+fn to_mcp_server_settings(server: &ClientMcpServer) -> NamedMcpServerSettings {
     let mut settings = ServerSettings::default();
     let mut variables = Vec::new();
     match &server.reach {
@@ -260,7 +260,7 @@ fn convert_client_mcp_server(server: &ClientMcpServer) -> NamedMcpServerSettings
 struct EditorMcpServerApprovalAsker(Arc<dyn YesNoQuestionAsker>);
 
 impl ServerApprovalAsker for EditorMcpServerApprovalAsker {
-    fn ask_start<'a>(
+    fn ask_before_starting<'a>(
         &'a self,
         server: &'a McpServerConnectionSpec,
         place: &'a str,
@@ -268,7 +268,7 @@ impl ServerApprovalAsker for EditorMcpServerApprovalAsker {
         self.0.confirm(mcp::server_start_question(server, place))
     }
 
-    fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
+    fn ask<'a>(&'a self, question: McpServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
         self.0.confirm(mcp::server_tools_question(&question))
     }
 }
@@ -302,7 +302,10 @@ impl SessionCommandRunner for AcpSlashCommands {
     ) -> BoxFuture<'a, Result<AcpSlashCommandOutcome, String>> {
         Box::pin(async move {
             let call = self.commands.parse_call(line)?;
-            let ran = self.commands.run_call(&call, Some(session), cancel).await;
+            let ran = self
+                .commands
+                .run_command_call(&call, Some(session), cancel)
+                .await;
             ran.map(to_acp_command_outcome)
                 .map_err(|error| format!("{error:#}"))
         })
@@ -315,7 +318,7 @@ impl SessionCommandRunner for AcpSlashCommands {
     ) -> Result<SelectedProviderAndModel, String> {
         // Use the current provider for a listed name, even if the name contains a slash, because
         // this provider listed it.
-        let provider = self.commands.open_session_model().filter(|_| is_listed);
+        let provider = self.commands.model_of_open_session().filter(|_| is_listed);
         let wanted = ModelSelection {
             provider: provider.map(|(provider, _)| provider.name().to_owned()),
             model: Some(name.to_owned()),
@@ -327,7 +330,7 @@ impl SessionCommandRunner for AcpSlashCommands {
         Ok(selected)
     }
 
-    fn release_session(&self) {
+    fn free_session_resources(&self) {
         self.commands.drop_open_session_reference();
     }
 }

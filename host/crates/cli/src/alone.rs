@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::environment::{find_rind_paths, operator_environment_of_process};
+use super::environment::{find_rind_paths, process_environment};
 use rind_lib::config::Config;
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
@@ -28,7 +28,7 @@ fn plan_single_plugin_load(
     grants: GrantOptions,
 ) -> anyhow::Result<PluginLoadPlan> {
     let setup = OperatorWorkspaceSetup::new(
-        operator_environment_of_process(),
+        process_environment(),
         find_rind_paths(None)?,
         Config::default(),
     );
@@ -42,7 +42,7 @@ pub(super) async fn load_plugin_with_all_grants(folder: &Path) -> anyhow::Result
 }
 
 /// Loads only the plugin in `folder`, with the given trust and the given permissions.
-pub(super) async fn load_only_plugin_with_trust_and_grants(
+pub(super) async fn load_single_plugin_with_grants(
     folder: &Path,
     trust: Trust,
     grants: GrantOptions,
@@ -53,7 +53,7 @@ pub(super) async fn load_only_plugin_with_trust_and_grants(
 
 /// Returns the reason why no operator could load the plugin of this name. Ignores reasons that an
 /// operator can change (settings, grants, other plugins).
-pub(super) fn find_load_failure(set: &FoundPluginSet, plugin: &str) -> Option<String> {
+pub(super) fn find_plugin_load_failure(set: &FoundPluginSet, plugin: &str) -> Option<String> {
     set.left_out.iter().find_map(|left| match &left.why {
         PluginSkipReason::Failed(error) if !error.needs_operator_action(plugin) => {
             Some(error.to_string())
@@ -64,7 +64,7 @@ pub(super) fn find_load_failure(set: &FoundPluginSet, plugin: &str) -> Option<St
 
 /// Returns the operator's decision about the plugin's permissions. Returns `None` if loading failed
 /// before the decision.
-pub(super) fn only_plugin_permission_decision(set: &FoundPluginSet) -> Option<&GrantDecision> {
+pub(super) fn single_plugin_permission_decision(set: &FoundPluginSet) -> Option<&GrantDecision> {
     only_plugin_of_set(set).map(|plugin| &plugin.decision)
 }
 

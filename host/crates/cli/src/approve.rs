@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::question::{QuestionScreenContent, TerminalQuestionLine, escape_untrusted_line};
 use super::render::call::ToolCallPreviewHighlighter;
-use super::render::diff::{TextsToDiff, diff_rows};
+use super::render::diff::{TextsToDiff, compute_diff_rows};
 use super::render::{self, BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE};
 use rind_lib::message::EffectClass;
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion};
+use rind_lib::point::handle::{PluginUserQuestion, UserAnswerToPlugin};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::preview::FileChangePreviewLine;
 use rind_lib::tool::registry::is_external_tool_origin;
@@ -47,7 +47,7 @@ pub(super) const DECLINE_ANSWER: &str = "no";
 pub(super) enum TerminalAnswer {
     Call(ApprovalAnswer),
     /// Answer of the person to a plugin's question; `None` after the questions were closed.
-    Person(Option<PluginUserAnswer>),
+    Person(Option<UserAnswerToPlugin>),
     /// The chosen word.
     Command(&'static str),
 }
@@ -59,7 +59,7 @@ impl TerminalAnswer {
         matches!(
             self,
             Self::Call(ApprovalAnswer::No(_))
-                | Self::Person(Some(PluginUserAnswer::Yes(false)))
+                | Self::Person(Some(UserAnswerToPlugin::Yes(false)))
                 | Self::Command(DECLINE_ANSWER)
         )
     }
@@ -137,7 +137,7 @@ impl Approver for TerminalApprover {
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
         Box::pin(async move {
             match self
                 .ask_and_await_answer(TerminalQuestionKind::Person(question.clone()))
@@ -175,7 +175,7 @@ fn build_approval_question_first_line(
         {
             // Only the server of the tool knows the effects of a call.
             true => "run on its server",
-            false => effect_class_text(question.effect_class),
+            false => describe_tool_effect(question.effect_class),
         },
     )
     .with_styled_text(DIM_STYLE, &format!(" ({})", question.effect_class))
@@ -216,7 +216,7 @@ fn tool_call_argument_lines(question: &Question) -> Vec<TerminalQuestionLine> {
             after: &change.after,
             escape: escape_untrusted_line,
         };
-        let (rows, _) = diff_rows(texts, usize::MAX);
+        let (rows, _) = compute_diff_rows(texts, usize::MAX);
         if rows.is_empty() {
             let words = "  the file stays as it is";
             lines.push(TerminalQuestionLine::new("").with_styled_text(DIM_STYLE, words));
@@ -300,7 +300,7 @@ pub(super) fn parse_answer(line: &str, question: &TerminalQuestionKind) -> Optio
             parse_call_approval_answer(line, question).map(TerminalAnswer::Call)
         }
         TerminalQuestionKind::Person(question) => {
-            let answer = super::person::parse_answer(line, &question.kind)?;
+            let answer = super::person::parse_plugin_user_answer(line, &question.kind)?;
             Some(TerminalAnswer::Person(Some(answer)))
         }
         TerminalQuestionKind::Command(question) => {
@@ -335,7 +335,7 @@ fn parse_call_approval_answer(line: &str, question: &Question) -> Option<Approva
     }
 }
 
-fn effect_class_text(class: EffectClass) -> &'static str {
+fn describe_tool_effect(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "read",
         EffectClass::Write => "change files",

@@ -8,11 +8,9 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use super::completion;
 use super::environment;
 use super::guard::args::GuardCommand;
-use super::install::args::{
-    PackArgs, PluginInstallArgs, PluginRemoveArgs, PluginUpdateArgs, PublishArgs, SearchPathArgs,
-};
 use super::listen::ListenAddress;
 use super::mcp::args::McpCommand;
+use super::plugin::args::PluginSubcommand;
 use super::render::trace::TraceDetail;
 use super::session::args::{
     SessionDiffArgs, SessionDoctorArgs, SessionEntriesArgs, SessionExportArgs, SessionForkArgs,
@@ -20,9 +18,9 @@ use super::session::args::{
     SessionSearchArgs, SessionShowArgs,
 };
 use super::skill::SkillCommand;
-use rind_lib::grant::decide::GrantFlag;
-use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
-use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
+use rind_lib::grant::decide::GrantFlagValue;
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyOptions};
+use rind_operator::settings::{ModelSelection, PluginSelection, ProgramRunSettings, SessionChoice};
 
 /// Usage lines of the program. Those of `rind chat` come first, because it is the default command.
 const PROGRAM_USAGE_LINES: &str = "\
@@ -153,7 +151,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) open: SessionOpenArgs,
     #[command(flatten)]
-    pub(super) show: ShowArgs,
+    pub(super) show: TurnOutputArgs,
     /// Show an image to the model; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(super) image: Vec<PathBuf>,
@@ -217,7 +215,7 @@ pub(super) struct ServeArgs {
     pub(super) also_workspace: Vec<PathBuf>,
     #[cfg(feature = "nats")]
     #[command(flatten)]
-    pub(super) shared: super::cluster::ServeStoreArgs,
+    pub(super) shared: super::cluster::ServerSessionStoreArgs,
 }
 
 /// Arguments of commands that open a session.
@@ -258,14 +256,14 @@ impl SessionOpenArgs {
         &self,
         session: SessionChoice,
         has_terminal: bool,
-    ) -> anyhow::Result<RunSettings> {
-        Ok(RunSettings {
-            environment: environment::operator_environment_of_process(),
+    ) -> anyhow::Result<ProgramRunSettings> {
+        Ok(ProgramRunSettings {
+            environment: environment::process_environment(),
             paths: environment::find_rind_paths(self.workspace.as_deref())?,
             model: self.model.to_model_selection(),
             plugins: self.plugins.to_plugin_selection(),
             session,
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 yes: self.yes,
                 dry_run: self.dry_run,
                 has_terminal,
@@ -320,7 +318,7 @@ pub(super) struct PluginArgs {
     pub(super) trust_project: bool,
     /// Grant a plugin all that it asks for, in this run; `PLUGIN=CAPABILITY,…` grants only that
     #[arg(long, value_name = "PLUGIN", add = completion::plugin_name_candidates())]
-    pub(super) grant: Vec<GrantFlag>,
+    pub(super) grant: Vec<GrantFlagValue>,
 }
 
 impl PluginArgs {
@@ -340,7 +338,7 @@ impl PluginArgs {
 }
 
 #[derive(Clone, Copy, Debug, Default, ClapArgs)]
-pub(super) struct ShowArgs {
+pub(super) struct TurnOutputArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -435,106 +433,6 @@ pub(super) struct JsonOutputArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum PluginSubcommand {
-    /// List every plugin that is found, and why some do not run
-    List(PluginListArgs),
-    /// Say what a plugin does, asks for and may touch, from its bytes
-    Inspect(PluginInspectArgs),
-    /// List the points, and which plugins define, implement and call them
-    Points(PluginListArgs),
-    /// List the permissions of plugins and the trusted projects, and revoke them
-    Grants(GrantsArgs),
-    /// Switch a plugin on again
-    Enable(PluginSwitchArgs),
-    /// Switch a plugin off
-    Disable(PluginSwitchArgs),
-    /// Make a folder with a plugin to start from, in Rust, JavaScript or Python
-    New(super::plugin::new::NewPluginArgs),
-    /// Build plugins in Rust, JavaScript or Python to components
-    Build(PluginBuildArgs),
-    /// Find faults of plugins before anybody installs them; exit code 1 when there are any
-    Check(super::check::CheckArgs),
-    /// Run the cases of plugins, `tests/*.toml`, in the real sandbox, warm and cold; exit code 1
-    /// when one fails
-    Test(super::case::PluginTestArgs),
-    /// Watch a plugin that is being written: build it after each change, and replace it in a
-    /// running session
-    Dev(super::plugin::dev::PluginDevArgs),
-    /// Call one tool of a plugin by hand, and show the trace; the operator's rules hold as in a run
-    Call(super::case::PluginCallArgs),
-    /// Pack a plugin into one file, or into a package of npm, PyPI or crates
-    Pack(PackArgs),
-    /// Publish a packed plugin to an OCI registry
-    Publish(PublishArgs),
-    /// Install a plugin from a folder, a packed file, an archive, an OCI registry, or a package of npm,
-    /// PyPI or crates
-    Install(PluginInstallArgs),
-    /// Install what the sources of installed plugins have now
-    Update(PluginUpdateArgs),
-    /// Remove an installed plugin
-    Remove(PluginRemoveArgs),
-    /// List the folders that are searched for plugins, in order
-    SearchPath(SearchPathArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct PluginListArgs {
-    #[command(flatten)]
-    pub(super) plugins: PluginArgs,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct PluginInspectArgs {
-    /// Name of a plugin that is installed, or its folder
-    #[arg(add = completion::plugin_name_candidates())]
-    pub(super) plugin: String,
-    /// Show only the permissions: asked for, allowed by its trust, granted, and why
-    #[arg(long)]
-    pub(super) grants: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct PluginSwitchArgs {
-    /// Name of the plugin
-    #[arg(add = completion::plugin_name_candidates())]
-    pub(super) plugin: String,
-    /// Change this project only; the project's own files stay unchanged.
-    #[arg(long)]
-    pub(super) project: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct GrantsArgs {
-    /// Revoke all answers that were given about this plugin
-    #[arg(long, value_name = "PLUGIN", add = completion::plugin_name_candidates())]
-    pub(super) revoke: Option<String>,
-    /// Trust a project no longer
-    #[arg(long, value_name = "DIR", conflicts_with = "revoke")]
-    pub(super) distrust: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct PluginBuildArgs {
-    /// Folders of plugins, each with `plugin.toml` and `Cargo.toml`, `package.json` or
-    /// `pyproject.toml`
-    #[arg(required = true, value_name = "DIR")]
-    pub(super) dirs: Vec<PathBuf>,
-    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, instead of writing into
-    /// its own folder
-    #[arg(long, value_name = "OUT")]
-    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,14 +14,14 @@ use super::exit_code::{ExitStatus, bail_usage};
 use super::{environment, render};
 pub(super) use left::OrphanedAuditLogs;
 use rind_lib::grant::Trust;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::plugin::discover::FoundPlugin;
 use rind_lib::plugin::store::{plugin_data_folder, plugin_own_folder};
 use rind_lib::session::{Body, Entry, SessionStore};
 
 /// Maximum number of gaps in the audit log, and of texts that differ from the log, that are shown.
 /// The same cause can produce one of them for every message.
-const MAX_SHOWN_LOG_GAPS: usize = 20;
+const MAX_SHOWN_AUDIT_DISCREPANCIES: usize = 20;
 
 const MAIN_AGENT: &str = "main";
 
@@ -43,9 +43,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     };
     let n_lines = checked.lines.len() as u64;
     let changed = match args.verify {
-        true => {
-            texts::report_lines_with_unmatched_hash(&store.read_entries(&id)?.0, &checked.lines)
-        }
+        true => texts::describe_hash_mismatches(&store.read_entries(&id)?.0, &checked.lines),
         false => Vec::new(),
     };
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
@@ -67,7 +65,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
             print_audit_result(&id, &checked, &changed, n_lines);
         }
     }
-    Ok(ExitStatus::from_success(
+    Ok(ExitStatus::from_success_flag(
         !args.verify || (checked.is_whole() && changed.is_empty()),
     ))
 }
@@ -75,7 +73,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
 /// Reads and checks the audit log of a session; `None` if there is no log and no record in the
 /// session shows that there was one.
 pub(super) fn read_and_verify_audit_log(
-    paths: &Paths,
+    paths: &RindPaths,
     session: &str,
 ) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read_entries(session)?;
@@ -122,12 +120,12 @@ fn find_log_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String
 }
 
 /// Returns the folder in which the bundled plugin audit-log keeps the log of a session.
-fn log_folder(paths: &Paths, session: &str) -> PathBuf {
+fn log_folder(paths: &RindPaths, session: &str) -> PathBuf {
     all_audit_logs_folder(paths).join(session)
 }
 
 /// Returns the folder that contains a log folder for each session.
-fn all_audit_logs_folder(paths: &Paths) -> PathBuf {
+fn all_audit_logs_folder(paths: &RindPaths) -> PathBuf {
     let managed = FoundPlugin {
         trust: Trust::Managed,
         folder: PathBuf::new(),
@@ -211,13 +209,13 @@ fn print_audit_result(id: &str, checked: &Checked, changed: &[String], n_lines: 
         .notes
         .iter()
         .for_each(|note| render::print_note(note));
-    for gap in checked.gaps.iter().take(MAX_SHOWN_LOG_GAPS) {
+    for gap in checked.gaps.iter().take(MAX_SHOWN_AUDIT_DISCREPANCIES) {
         render::print_warning(&format!(
             "a gap: {}",
             render::truncate_to_one_line(gap, usize::MAX)
         ));
     }
-    for text in changed.iter().take(MAX_SHOWN_LOG_GAPS) {
+    for text in changed.iter().take(MAX_SHOWN_AUDIT_DISCREPANCIES) {
         render::print_warning(&format!(
             "changed: {}",
             render::truncate_to_one_line(text, usize::MAX)

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use rind_embed::EmbeddedPackedFolder;
 use rind_lib::grant::held::{InMemoryFiles, InMemoryFolder};
-use rind_lib::plugin::precompiled::{PackedNativeCode, PrecompiledComponents};
+use rind_lib::plugin::precompiled::{CompressedNativeCode, PrecompiledComponents};
 use rind_operator::managed::EmbeddedPlugins;
 
 /// Plugins that are embedded in a program, with their native code.
@@ -21,7 +21,7 @@ pub struct EmbeddedPluginFiles {
     /// Folders `plugins` and `examples`, with a folder for each plugin.
     pub files: EmbeddedPackedFolder,
     /// Native code of each component, packed as [`PrecompiledComponents`] describes.
-    pub native: &'static [PackedNativeCode],
+    pub native: &'static [CompressedNativeCode],
 }
 
 /// Embedded plugins of this program, set once at its start.
@@ -42,7 +42,7 @@ const CORE_PLUGINS_FOLDER: &str = "plugins";
 const EXAMPLE_PLUGINS_FOLDER: &str = "examples";
 
 /// Fallback name of the program if the system does not report its path.
-const DEFAULT_PROGRAM_NAME: &str = "rind";
+const FALLBACK_OWN_EXECUTABLE_NAME: &str = "rind";
 
 /// Sets the embedded plugins, at the start of the program.
 pub(super) fn set_embedded_plugins(carried: &'static EmbeddedPluginFiles) {
@@ -88,5 +88,5 @@ pub(super) fn example_plugins_folder() -> PathBuf {
 }
 
 fn own_program_path() -> PathBuf {
-    std::env::current_exe().unwrap_or_else(|_| Path::new(DEFAULT_PROGRAM_NAME).to_owned())
+    std::env::current_exe().unwrap_or_else(|_| Path::new(FALLBACK_OWN_EXECUTABLE_NAME).to_owned())
 }

@@ -72,7 +72,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
             let fixed = rind_check::fix::fix_manifest(&checked)
                 .with_context(|| format!("fix {}", folder.display()))?;
             if !args.json {
-                fixed.iter().for_each(render::check::print_fixed_fault);
+                fixed.iter().for_each(render::check::print_repaired_fault);
             }
             n_fixed += fixed.len();
             if !fixed.is_empty() {
@@ -98,7 +98,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
         render::check::report_plugin_faults(&all, n_fixed);
     }
     let is_fine = all.iter().all(|checked| checked.faults.is_empty());
-    Ok(ExitStatus::from_success(is_fine))
+    Ok(ExitStatus::from_success_flag(is_fine))
 }
 
 /// Returns the tools of all loaded plugins, each as plugin name and tool name.

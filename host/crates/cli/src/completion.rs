@@ -90,7 +90,7 @@ pub(super) fn session_id_candidates() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let rows = environment::find_rind_paths(None).ok().and_then(|paths| {
             SessionStore::new(paths.sessions())
-                .list_session_heads()
+                .list_session_summaries()
                 .ok()
         });
         let rows = rows.into_iter().flat_map(|heads| heads.rows).map(|row| {

@@ -8,13 +8,13 @@ use anyhow::Context;
 use super::exit_code::Usage;
 use super::{carried, render};
 use rind_lib::disk::{TemporaryFolder, create_private_folder};
-use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::paths::{HOME_VARIABLE, RindPaths};
 use rind_operator::environment::OperatorEnvironment;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorWorkspaceSetup;
 
 /// Returns the environment of this process, which is read at the first call.
-pub(super) fn operator_environment_of_process() -> Arc<OperatorEnvironment> {
+pub(super) fn process_environment() -> Arc<OperatorEnvironment> {
     static OPERATOR_ENVIRONMENT: OnceLock<Arc<OperatorEnvironment>> = OnceLock::new();
     let read = || OperatorEnvironment {
         variables: std::env::vars_os().collect(),
@@ -31,19 +31,19 @@ pub(super) fn operator_environment_of_process() -> Arc<OperatorEnvironment> {
 
 /// Returns an environment variable if it is set to text that is not empty.
 pub(super) fn environment_variable(name: &str) -> Option<String> {
-    operator_environment_of_process().variable(name)
+    process_environment().variable(name)
 }
 
 /// Returns the paths of Rind's folders for this workspace; by default the workspace is the current
 /// folder.
-pub(super) fn find_rind_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
+pub(super) fn find_rind_paths(workspace: Option<&Path>) -> anyhow::Result<RindPaths> {
     let workspace: PathBuf = match workspace {
         Some(folder) => folder
             .canonicalize()
             .with_context(|| Usage(format!("open the workspace {}", folder.display())))?,
         None => std::env::current_dir().context("find the current folder")?,
     };
-    operator_environment_of_process().paths_for_workspace(&workspace)
+    process_environment().paths_for_workspace(&workspace)
 }
 
 /// Returns advice for a command that failed, if the cause is an I/O error and one of Rind's own
@@ -54,7 +54,7 @@ pub(super) fn unwritable_home_advice(error: &anyhow::Error) -> Option<String> {
         return None;
     }
     let paths = find_rind_paths(None).ok()?;
-    paths.rind_folders().into_iter().find_map(|folder| {
+    paths.config_data_cache_folders().into_iter().find_map(|folder| {
         let error = create_private_folder(&folder)
             .and_then(|()| TemporaryFolder::new_in("probe-", &folder).map(drop))
             .err()?;
@@ -72,17 +72,14 @@ pub(super) async fn read_operator_workspace_setup(
     model: &ModelSelection,
     trust_project: bool,
 ) -> anyhow::Result<OperatorWorkspaceSetup> {
-    let (environment, paths) = (
-        operator_environment_of_process(),
-        find_rind_paths(workspace)?,
-    );
+    let (environment, paths) = (process_environment(), find_rind_paths(workspace)?);
     OperatorWorkspaceSetup::with_project(environment, paths, model, trust_project, None).await
 }
 
 /// Reads the user's own settings for the current folder, without those of a project.
-pub(super) fn read_operator_setup_without_project() -> anyhow::Result<OperatorWorkspaceSetup> {
+pub(super) fn read_settings_without_project() -> anyhow::Result<OperatorWorkspaceSetup> {
     OperatorWorkspaceSetup::read(
-        operator_environment_of_process(),
+        process_environment(),
         find_rind_paths(None)?,
         &ModelSelection::default(),
         None,

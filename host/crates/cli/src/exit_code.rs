@@ -26,7 +26,7 @@ pub(super) enum ExitStatus {
 
 impl ExitStatus {
     /// Returns `Done` for a command that succeeded, otherwise `Failed`.
-    pub(super) fn from_success(is_done: bool) -> Self {
+    pub(super) fn from_success_flag(is_done: bool) -> Self {
         if is_done { Self::Done } else { Self::Failed }
     }
 }

@@ -9,18 +9,19 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::environment::{environment_variable, operator_environment_of_process};
+use super::environment::{environment_variable, process_environment};
 use super::exit_code::Usage;
 use super::question::{QuestionScreenContent, TerminalQuestionLine};
 use super::render::hold::write_stderr_immediately;
 use super::render::{BOLD_STYLE, DIM_STYLE, WARNING_STYLE};
 use super::{edit, render, terminal};
 use rind_lib::config::{Config, ConfigLayer};
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::provider::endpoint::ModelApiEndpoint;
 use rind_lib::provider::profile::ModelServerProfile;
 use rind_lib::provider::{
-    HttpConfig, SelectedProviderAndModel, Wire, connect, detect_key_issuer, local_servers, scripted,
+    HttpConfig, ModelApiFormat, SelectedProviderAndModel, connect, detect_key_issuer,
+    local_servers, scripted,
 };
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorWorkspaceSetup;
@@ -101,10 +102,11 @@ pub(super) async fn ask_and_store_first_model(
 }
 
 /// Selects the model again, with the settings that were just written.
-fn select_model_after_settings_change(paths: &Paths) -> anyhow::Result<SelectedProviderAndModel> {
+fn select_model_after_settings_change(
+    paths: &RindPaths,
+) -> anyhow::Result<SelectedProviderAndModel> {
     let config = Config::new(ConfigLayer::read_files(&paths.user_config())?);
-    let setup =
-        OperatorWorkspaceSetup::new(operator_environment_of_process(), paths.clone(), config);
+    let setup = OperatorWorkspaceSetup::new(process_environment(), paths.clone(), config);
     model::select_model(&setup, &ModelSelection::default(), None)
 }
 
@@ -161,7 +163,7 @@ async fn fetch_models(url: &str) -> anyhow::Result<Vec<String>> {
         ..HttpConfig::default()
     };
     let server = connect(
-        Wire::OpenaiChat,
+        ModelApiFormat::OpenaiChat,
         endpoint,
         config,
         ModelServerProfile::default(),
@@ -183,7 +185,7 @@ impl LocalServerModel {
 
 async fn ask_which_model_to_use_first(
     offered: &[LocalServerModel],
-    paths: &Paths,
+    paths: &RindPaths,
 ) -> Option<FirstUseModelMenuChoice> {
     let head = TerminalQuestionLine::new("")
         .with_styled_text(WARNING_STYLE.bold(), "? ")
@@ -233,12 +235,12 @@ async fn ask_which_model_to_use_first(
             (at < offered.len()).then_some(FirstUseModelMenuChoice::Model(at))
         }
     };
-    screen.ask_question_without_approval(parse).await
+    screen.ask_non_approval_question(parse).await
 }
 
 /// Reads an API key from the terminal without echo and stores it. Returns `false` if no known
 /// provider issues keys of this form.
-async fn ask_and_store_provider_key(paths: &Paths) -> anyhow::Result<bool> {
+async fn ask_and_store_provider_key(paths: &RindPaths) -> anyhow::Result<bool> {
     let line =
         terminal::read_secret(|| write_stderr_immediately("  the key (it is not shown): ")).await;
     write_stderr_immediately("\n");
@@ -247,7 +249,7 @@ async fn ask_and_store_provider_key(paths: &Paths) -> anyhow::Result<bool> {
 
 /// Stores an API key and selects the provider that issued it. Returns `false` if no known provider
 /// issues keys of this form. If the provider's server rejects the key, prints a warning.
-async fn store_key_and_select_provider(paths: &Paths, key: &str) -> anyhow::Result<bool> {
+async fn store_key_and_select_provider(paths: &RindPaths, key: &str) -> anyhow::Result<bool> {
     let Some((name, variable)) = detect_key_issuer(key) else {
         render::print_warning(
             "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); for other providers put the key into the environment, and set `base_url` and `api_key_env` in [provider]",
@@ -282,7 +284,7 @@ fn store_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBu
     Ok(path)
 }
 
-fn store_model_settings(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {
+fn store_model_settings(paths: &RindPaths, settings: &[(&str, String)]) -> anyhow::Result<()> {
     let file = paths.user_config();
     let keys: Vec<[&str; 2]> = settings.iter().map(|(key, _)| ["provider", *key]).collect();
     let values = keys.iter().zip(settings);

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 
-use super::args::GrantsArgs;
 use super::exit_code::ExitStatus;
+use super::plugin::args::GrantsArgs;
 use super::render;
 use rind_lib::grant::answers::GrantAnswerStore;
 use rind_lib::grant::ask::{GrantApprovalLifetime, GrantQuestion, PermissionAsker};
 use rind_lib::grant::project::TrustedProjects;
-use rind_lib::paths::{ADMIN_POLICY, Paths};
+use rind_lib::paths::{ADMIN_POLICY_FILE_PATH, RindPaths};
 
 /// Asks the person at the terminal to decide on permissions of plugins.
 pub(super) struct TerminalPermissionGrantAsker;
@@ -24,7 +24,10 @@ impl PermissionAsker for TerminalPermissionGrantAsker {
     }
 }
 
-pub(super) fn run_grants_command(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_grants_command(
+    paths: &RindPaths,
+    args: &GrantsArgs,
+) -> anyhow::Result<ExitStatus> {
     let mut answers = GrantAnswerStore::read(&paths.grant_answers_path())?;
     let mut projects = TrustedProjects::read(&paths.trusted_projects_path())?;
     if let Some(plugin) = &args.revoke {
@@ -33,7 +36,7 @@ pub(super) fn run_grants_command(paths: &Paths, args: &GrantsArgs) -> anyhow::Re
             "revoked {} that you gave about the permissions of {plugin}",
             render::format_count_with_noun(n_revoked as u64, "answer")
         ));
-        return Ok(ExitStatus::from_success(n_revoked > 0));
+        return Ok(ExitStatus::from_success_flag(n_revoked > 0));
     }
     if let Some(project) = &args.distrust {
         // Use the path as typed if it no longer exists, so that trust in a deleted project can be
@@ -47,7 +50,7 @@ pub(super) fn run_grants_command(paths: &Paths, args: &GrantsArgs) -> anyhow::Re
             "was not trusted"
         };
         render::print_note(&format!("{} {text}", path.display()));
-        return Ok(ExitStatus::from_success(was_trusted));
+        return Ok(ExitStatus::from_success_flag(was_trusted));
     }
     if args.json {
         let projects = projects.all();
@@ -56,7 +59,7 @@ pub(super) fn run_grants_command(paths: &Paths, args: &GrantsArgs) -> anyhow::Re
         render::grants::print_grant_answers(
             answers.all(),
             projects.all(),
-            &[Path::new(ADMIN_POLICY), &paths.user_policy_path()],
+            &[Path::new(ADMIN_POLICY_FILE_PATH), &paths.user_policy_path()],
         );
     }
     Ok(ExitStatus::Done)

@@ -15,7 +15,7 @@ use rind_import::{
     ImportPlan, ImportSourceAgent, ImportSourceFolders, ImportedFile, plan_settings_import,
 };
 use rind_lib::disk::create_private_folder;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::tool::policy::PolicyRule;
 
 /// Header of a settings file that an import creates; empty.
@@ -51,7 +51,7 @@ enum ImportedAgentName {
 }
 
 impl ImportedAgentName {
-    fn to_import_source_agent(self) -> ImportSourceAgent {
+    fn to_source_agent(self) -> ImportSourceAgent {
         match self {
             Self::ClaudeCode => ImportSourceAgent::ClaudeCode,
             Self::Codex => ImportSourceAgent::Codex,
@@ -60,7 +60,7 @@ impl ImportedAgentName {
     }
 
     /// Returns the environment variable that sets the settings folder of the agent.
-    fn folder_variable(self) -> &'static str {
+    fn settings_folder_env_variable(self) -> &'static str {
         match self {
             Self::ClaudeCode => "CLAUDE_CONFIG_DIR",
             Self::Codex => "CODEX_HOME",
@@ -70,19 +70,21 @@ impl ImportedAgentName {
 }
 
 pub(super) async fn run_agent_settings_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_operator_setup_without_project()?;
+    let setup = environment::read_settings_without_project()?;
     // Use the home directory and not RIND_HOME: other agents do not know that variable.
     let home = setup.environment.home.clone();
     let Some(home) = home.filter(|home| home.is_absolute()) else {
         bail_usage!("there is no home folder to read from; set HOME");
     };
-    let folder = setup.environment.variable(args.agent.folder_variable());
+    let folder = setup
+        .environment
+        .variable(args.agent.settings_folder_env_variable());
     let places = ImportSourceFolders {
         home,
         agent_folder: folder.map(Into::into),
         project: args.project.then(|| setup.paths.workspace.clone()),
     };
-    let mut plan = plan_settings_import(args.agent.to_import_source_agent(), &places)?;
+    let mut plan = plan_settings_import(args.agent.to_source_agent(), &places)?;
     exclude_existing_from_import_plan(
         &mut plan,
         &setup.paths,
@@ -141,7 +143,7 @@ async fn ask_yes_or_no(words: &str, name: &str) -> bool {
 /// that exists with other content is reported as not imported.
 fn exclude_existing_from_import_plan(
     plan: &mut ImportPlan,
-    paths: &Paths,
+    paths: &RindPaths,
     servers: &[String],
 ) -> anyhow::Result<()> {
     let file = paths.user_config();
@@ -189,12 +191,12 @@ fn format_policy_rule(value: &Value) -> Option<String> {
     Some(rule.to_string())
 }
 
-fn import_target_path(paths: &Paths, file: &ImportedFile) -> std::path::PathBuf {
+fn import_target_path(paths: &RindPaths, file: &ImportedFile) -> std::path::PathBuf {
     let folder = paths.config.join(file.kind.settings_subfolder());
     folder.join(format!("{}.md", file.name))
 }
 
-fn apply_import_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
+fn apply_import_plan(plan: &ImportPlan, paths: &RindPaths) -> anyhow::Result<()> {
     let settings = paths.user_config();
     let change = || format!("change {}", settings.display());
     for file in &plan.files {

@@ -24,7 +24,7 @@ const STDIN_SILENCE_BEFORE_NOTICE: Duration = Duration::from_secs(2);
 const STDIN_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout for more data after the first byte, if no program is found that has the other end open.
-const STDIN_NEXT_BYTE_TIMEOUT: Duration = Duration::from_secs(30);
+const STDIN_TIMEOUT_BETWEEN_BYTES: Duration = Duration::from_secs(30);
 
 /// Returns the prompt from the command line, followed by piped input as a block; or piped input
 /// alone, if there is no prompt or it is `-`. If `reads_stdin` is false, standard input is not
@@ -51,7 +51,7 @@ pub(super) fn read_prompt_and_piped_input(
         }
         Some(text) if !reads_stdin => text.to_owned(),
         Some("-") => read_stdin(&stdin, StdinReadTimeoutMode::ToTheEnd)?.text,
-        Some(text) if is_stdin_piped(&stdin) => append_stdin_read_with_timeouts(text, &stdin)?,
+        Some(text) if is_stdin_piped(&stdin) => read_stdin_into_prompt(text, &stdin)?,
         Some(text) => text.to_owned(),
         None if stdin.is_terminal() => {
             bail_usage!("pass a prompt, as in `rind run \"what does this project do?\"`");
@@ -69,7 +69,7 @@ pub(super) fn read_prompt_and_piped_input(
 pub(super) fn append_piped_input(text: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     match is_stdin_piped(&stdin) {
-        true => append_stdin_read_with_timeouts(text, &stdin),
+        true => read_stdin_into_prompt(text, &stdin),
         false => Ok(text.to_owned()),
     }
 }
@@ -86,13 +86,13 @@ fn is_stdin_piped(stdin: &Stdin) -> bool {
 }
 
 /// Returns a prompt followed by piped input, read with timeouts.
-fn append_stdin_read_with_timeouts(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
+fn read_stdin_into_prompt(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
     let PipedText { text, is_cut } = read_stdin(stdin, StdinReadTimeoutMode::Bounded)?;
     let with = append_stdin_block_to_prompt(prompt, text.trim_end());
     Ok(match is_cut {
         true if !text.trim().is_empty() => format!(
             "{with}\n\n[standard input was still open after {} s without data, so the text may be incomplete]",
-            STDIN_NEXT_BYTE_TIMEOUT.as_secs()
+            STDIN_TIMEOUT_BETWEEN_BYTES.as_secs()
         ),
         _ => with,
     })
@@ -130,7 +130,7 @@ fn read_stdin(stdin: &Stdin, wait: StdinReadTimeoutMode) -> anyhow::Result<Piped
             let most = if bytes.is_empty() {
                 STDIN_FIRST_BYTE_TIMEOUT
             } else {
-                STDIN_NEXT_BYTE_TIMEOUT
+                STDIN_TIMEOUT_BETWEEN_BYTES
             };
             if wait == StdinReadTimeoutMode::Bounded && silence >= most {
                 if !has_pipe_writer(stdin) {
@@ -159,7 +159,7 @@ fn read_stdin(stdin: &Stdin, wait: StdinReadTimeoutMode) -> anyhow::Result<Piped
             ),
             n_bytes => format!(
                 "standard input did not end within {} s after its last data: continuing with the {n_bytes} bytes received",
-                STDIN_NEXT_BYTE_TIMEOUT.as_secs()
+                STDIN_TIMEOUT_BETWEEN_BYTES.as_secs()
             ),
         });
     }

@@ -77,9 +77,10 @@ pub use carried::EmbeddedPluginFiles;
 #[doc(hidden)]
 pub use rind_embed::EmbeddedPackedFolder;
 
-use args::{ChatArgs, CliArgs, CliCommand, ConfigCommand, PluginSubcommand};
+use args::{ChatArgs, CliArgs, CliCommand, ConfigCommand};
 use command::helper;
 use exit_code::ExitStatus;
+use plugin::args::PluginSubcommand;
 use rind_lib::plugin::compile;
 use rind_lib::tool::process::confine;
 
@@ -235,7 +236,7 @@ fn run_hidden_helper_command() -> Option<ExitCode> {
     let outcome = match command.to_str()? {
         confine::HIDDEN_HELPER_SUBCOMMAND => confine::helper_main(args),
         compile::COMPILE_SUBCOMMAND_NAME => worked(compile::run_compile_helper(args)),
-        helper::TEMPLATE_WORKER_SUBCOMMAND => worked(helper::template_helper_process_main(args)),
+        helper::TEMPLATE_RENDERER_SUBCOMMAND => worked(helper::template_helper_process_main(args)),
         skill::OUTLINE_WORKER_SUBCOMMAND => worked(skill::skill_derive_worker_main(args)),
         _ => return None,
     };
@@ -269,12 +270,12 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Init(args) => config::write_initial_config(&args),
         CliCommand::Guard { command } => guard::run_guard(command).await,
         CliCommand::Import(args) => import::run_agent_settings_import(args).await,
-        CliCommand::Models(args) => models::run_models(args).await,
+        CliCommand::Models(args) => models::run_models_command(args).await,
         CliCommand::Tools(args) => tools::run_tools(args).await,
         CliCommand::Doctor(doctor) => doctor::run_doctor(doctor).await,
         CliCommand::Completions(args) => completion::print_completion_script(&args),
         CliCommand::Manual(args) => manual::write_manual_pages(&args),
-        CliCommand::Skill { command } => skill::run_skill(command).await,
+        CliCommand::Skill { command } => skill::run_skill_subcommand(command).await,
         CliCommand::Mcp { command } => mcp::run_mcp(command).await,
         CliCommand::Session { command } => session::run_session(command).await,
         CliCommand::Plugin { command } => match command {
@@ -286,7 +287,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             }
             PluginSubcommand::Enable(args) => switch::set_plugin_enabled(args, true).await,
             PluginSubcommand::Disable(args) => switch::set_plugin_enabled(args, false).await,
-            PluginSubcommand::New(new) => plugin::new::run_new_plugin(&new),
+            PluginSubcommand::New(new) => plugin::new::run_new_plugin_command(&new),
             PluginSubcommand::Build(build) => plugin::run_plugin_build(build).await,
             PluginSubcommand::Check(args) => check::run_check(args).await,
             PluginSubcommand::Test(args) => case::run_plugin_tests(args).await,
@@ -297,7 +298,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             PluginSubcommand::Install(args) => install::run_plugin_install(args).await,
             PluginSubcommand::Update(args) => install::run_update(args).await,
             PluginSubcommand::Remove(args) => install::run_remove(&args),
-            PluginSubcommand::SearchPath(args) => install::run_plugin_search_path(&args),
+            PluginSubcommand::SearchPath(args) => install::run_search_path_command(&args),
         },
     }
 }
@@ -325,7 +326,7 @@ fn init_stderr_logging(hears_plugins: bool, shows_plugins: bool, limits_plugins:
     let asked = std::env::var("RIND_LOG").ok();
     let asked: Option<Targets> = asked.and_then(|filter| filter.parse().ok());
     let limited = (limits_plugins && asked.is_none())
-        .then(|| render::lines::PluginLogLineLimitFilter(render::lines::global_loop_line_counts()));
+        .then(|| render::lines::PluginLogLineLimitFilter(render::lines::loop_output_line_counts()));
     let filter = asked.unwrap_or(by_default);
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(|| render::hold::BufferedLogWriter)

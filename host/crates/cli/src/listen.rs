@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_serve::ApiListener;
 use rind_serve::access::ApiAccessSecrets;
 
@@ -67,7 +67,7 @@ pub(super) struct AuthenticatedListener {
 /// The token cannot be read or written, or the address is in use.
 pub(super) async fn open_token_protected_listener(
     address: &ListenAddress,
-    paths: &Paths,
+    paths: &RindPaths,
     token_file: &str,
 ) -> anyhow::Result<AuthenticatedListener> {
     // Write the token before listening, so that a client that finds the socket also finds the

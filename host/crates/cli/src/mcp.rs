@@ -11,17 +11,17 @@ use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
 use self::args::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
-use self::question::describe_server_offer;
+use self::question::format_tool_and_prompt_counts;
 pub(super) use self::question::{
     TerminalMcpServerApprovalAsker, server_start_question, server_tools_question,
 };
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{edit, environment, render, terminal};
 use rind_mcp::{
-    McpConfig, McpServerConnectionSpec, PinnedServerOfferDifference, ServerApprovalAsker,
-    ServerApprovalQuestion, ServerOffer, ServerPin, ServerPinsStore, ServerProbeError,
-    ServerSettings, StoredLogin, check_server_name, fetch_server_offer, find_offer_changes,
-    login_file_path, pins_file_path,
+    ChangeSinceServerApproval, McpConfig, McpServerApprovalQuestion, McpServerConnectionSpec,
+    ServerApprovalAsker, ServerApprovalRecord, ServerPinsStore, ServerProbeError, ServerSettings,
+    ServerToolsAndPrompts, StoredLogin, check_server_name, fetch_server_offer,
+    list_changes_since_approval, login_file_path, pins_file_path,
 };
 use rind_operator::mcp::NamedMcpServerSettings;
 use rind_operator::settings::ModelSelection;
@@ -48,14 +48,14 @@ async fn build_mcp_server_spec(
     name: &str,
     settings: &ServerSettings,
 ) -> anyhow::Result<McpServerConnectionSpec> {
-    let commands = confinement::find_confinement(setup)
+    let commands = confinement::find_command_confinement(setup)
         .await?
         .command_environment_with_warning();
     mcp::build_mcp_server_spec(setup, name, settings, &commands)
 }
 
 async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_operator_setup_without_project()?;
+    let setup = environment::read_settings_without_project()?;
     let name = args.name.clone();
     let is_yes = args.yes;
     let is_tested = !args.no_test;
@@ -96,13 +96,13 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         ));
         return Ok(ExitStatus::Done);
     };
-    review_server_offer(&setup, &server, &offer, is_yes).await
+    review_tools_and_prompts(&setup, &server, &offer, is_yes).await
 }
 
 async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
     let setup = read_trusted_project_setup(args.trust_project).await?;
     let own = find_configured_server(&setup, &args.name)?;
-    let commands = confinement::find_confinement(&setup)
+    let commands = confinement::find_command_confinement(&setup)
         .await?
         .command_environment_with_warning();
     let server = mcp::resolve_named_server(&setup, &own, &commands)?;
@@ -125,11 +125,11 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
             "refused": offer.refused,
             "changes": changes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }))?;
-        return Ok(ExitStatus::from_success(
+        return Ok(ExitStatus::from_success_flag(
             standing == ServerApprovalState::Pinned && changes.is_empty(),
         ));
     }
-    review_server_offer(&setup, &server, &offer, args.yes).await
+    review_tools_and_prompts(&setup, &server, &offer, args.yes).await
 }
 
 /// Asks whether to start a server that a file of the project configures.
@@ -142,7 +142,7 @@ async fn confirm_server_start(
         (true, _) => true,
         (false, true) => {
             TerminalMcpServerApprovalAsker
-                .ask_start(server, place)
+                .ask_before_starting(server, place)
                 .await
         }
         (false, false) => {
@@ -171,7 +171,7 @@ fn list_configured_servers(
     setup: &OperatorWorkspaceSetup,
 ) -> anyhow::Result<Vec<NamedMcpServerSettings>> {
     let config = mcp::read_mcp_settings(setup)?;
-    let of_project = mcp::project_servers(setup, &config)?;
+    let of_project = mcp::usable_project_mcp_servers(setup, &config)?;
     let own = config.0.into_iter().filter(|(_, own)| !own.project);
     let own = own.map(|(name, settings)| NamedMcpServerSettings {
         name,
@@ -194,7 +194,9 @@ fn find_configured_server(
 
 /// Starts a server once and reads which tools and prompts it offers. The error is a text for the
 /// user.
-async fn probe_mcp_server_offer(server: &McpServerConnectionSpec) -> anyhow::Result<ServerOffer> {
+async fn probe_mcp_server_offer(
+    server: &McpServerConnectionSpec,
+) -> anyhow::Result<ServerToolsAndPrompts> {
     let probed = fetch_server_offer(server).await;
     probed.map_err(|failure| mcp_server_probe_error(&server.name, &failure))
 }
@@ -205,10 +207,10 @@ fn mcp_server_probe_error(name: &str, failure: &ServerProbeError) -> anyhow::Err
 
 /// Shows the tools and prompts that a server offers. Asks whether to approve them if they differ
 /// from the approved ones, and records an approval.
-async fn review_server_offer(
+async fn review_tools_and_prompts(
     setup: &OperatorWorkspaceSetup,
     server: &McpServerConnectionSpec,
-    offer: &ServerOffer,
+    offer: &ServerToolsAndPrompts,
     is_yes: bool,
 ) -> anyhow::Result<ExitStatus> {
     let mut pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
@@ -219,23 +221,23 @@ async fn review_server_offer(
         render::print_note("its tools are those that you approved");
         return Ok(ExitStatus::Done);
     }
-    let question = ServerApprovalQuestion {
+    let question = McpServerApprovalQuestion {
         server,
         offer,
         changes: pins
-            .find_pin_with_any_settings(pin)
+            .find_pin_ignoring_settings(pin)
             .map(|_| changes.as_slice()),
     };
     let is_accepted = match (is_yes, terminal::can_ask_at_terminal()) {
         (true, _) => {
             render::mcp::print_server_offer(server, offer);
-            render::mcp::print_offer_changes(&changes);
+            render::mcp::print_changes_since_approval(&changes);
             true
         }
         (false, true) => TerminalMcpServerApprovalAsker.ask(question).await,
         (false, false) => {
             render::mcp::print_server_offer(server, offer);
-            render::mcp::print_offer_changes(&changes);
+            render::mcp::print_changes_since_approval(&changes);
             render::print_warning(&format!(
                 "there is no terminal to ask at, so its tools are not used; to approve them: `rind mcp test {name} --yes`"
             ));
@@ -249,7 +251,7 @@ async fn review_server_offer(
     pins.pin_server(pin, mcp::create_server_pin(server, offer.clone()))?;
     render::print_note(&format!(
         "approved {} of `{name}`; a tool that changes later is withheld",
-        describe_server_offer(offer)
+        format_tool_and_prompt_counts(offer)
     ));
     Ok(ExitStatus::Done)
 }
@@ -272,19 +274,19 @@ fn server_approval_state(
     pins: &ServerPinsStore,
     name: &str,
     settings: &ServerSettings,
-    offer: Option<&ServerOffer>,
-) -> (ServerApprovalState, Vec<PinnedServerOfferDifference>) {
+    offer: Option<&ServerToolsAndPrompts>,
+) -> (ServerApprovalState, Vec<ChangeSinceServerApproval>) {
     let standing = match (
         pins.find_pin(name, settings),
-        pins.find_pin_with_any_settings(name),
+        pins.find_pin_ignoring_settings(name),
     ) {
         _ if !settings.enabled && offer.is_none() => ServerApprovalState::Off,
         (Some(_), _) => ServerApprovalState::Pinned,
         (None, Some(_)) => ServerApprovalState::OtherSettings,
         (None, None) => ServerApprovalState::Unknown,
     };
-    let earlier = pins.find_pin_with_any_settings(name).zip(offer);
-    let changes = earlier.map(|(pin, offer)| find_offer_changes(&pin.offer, offer));
+    let earlier = pins.find_pin_ignoring_settings(name).zip(offer);
+    let changes = earlier.map(|(pin, offer)| list_changes_since_approval(&pin.offer, offer));
     (standing, changes.unwrap_or_default())
 }
 
@@ -319,7 +321,7 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
             approved
                 .env
                 .extend(own.env.iter().map(|(name, _)| name.clone()));
-            let known: Option<&ServerPin> = pins.find_pin_with_any_settings(&pin);
+            let known: Option<&ServerApprovalRecord> = pins.find_pin_ignoring_settings(&pin);
             let tools = known.into_iter().flat_map(|pin| &pin.offer.tools);
             McpListEntry {
                 name,
@@ -343,7 +345,7 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
 /// pin) of a server.
 fn mcp_server_approval_key(setup: &OperatorWorkspaceSetup, own: &NamedMcpServerSettings) -> String {
     match own.place {
-        Some(_) => mcp::project_server_pin_name(setup, &own.name),
+        Some(_) => mcp::project_mcp_server_approval_name(setup, &own.name),
         None => own.name.clone(),
     }
 }
@@ -361,7 +363,7 @@ fn authorization_server_of_login(
 }
 
 async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_operator_setup_without_project()?;
+    let setup = environment::read_settings_without_project()?;
     let file = setup.paths.user_config();
     // Ignore invalid settings, so that the server that they configure can still be removed.
     let settings = mcp::read_mcp_settings(&setup).ok();
@@ -371,7 +373,7 @@ async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let was_there = edit::remove_toml_value(&file, keys)
         .with_context(|| format!("change {}", file.display()))?;
     let mut pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
-    let of_project = pins.remove(&mcp::project_server_pin_name(&setup, &args.name))?;
+    let of_project = pins.remove(&mcp::project_mcp_server_approval_name(&setup, &args.name))?;
     let was_pinned = pins.remove(&args.name)? || of_project;
     let was_logged_in = match check_server_name(&args.name) {
         Ok(()) => {

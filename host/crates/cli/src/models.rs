@@ -38,7 +38,7 @@ pub(super) struct ListedModel {
     pub(super) window: Option<u64>,
 }
 
-pub(super) async fn run_models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_models_command(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
     let model = args.model.to_model_selection();
     let setup = read_operator_workspace_setup(None, &model, false).await?;
     let selected = model::select_model(&setup, &model, None)?;

@@ -26,9 +26,9 @@ use rind_lib::tool::policy::{SharedApprovalMode, ToolPolicy};
 use rind_mcp::ServerApprovalAsker;
 use rind_operator::load::PluginLoadPlan;
 use rind_operator::project::ProjectTrustAsker;
-use rind_operator::settings::RunSettings;
+use rind_operator::settings::ProgramRunSettings;
 use rind_operator::setup::OperatorWorkspaceSetup;
-use rind_operator::start::{RunBeforeHostCreation, RunFrontend, RunWithCreatedHost};
+use rind_operator::start::{ConfiguredAgentHost, OperatorHostBuilder, RunFrontend};
 
 /// Front end of a run from a terminal or a script. Asks a person at a terminal about trust, grants
 /// and, at the first use, a model; otherwise asks nothing.
@@ -38,16 +38,16 @@ struct TerminalSessionStartFrontend {
 }
 
 impl RunFrontend for TerminalSessionStartFrontend {
-    fn ask_project(&self) -> Option<&dyn ProjectTrustAsker> {
+    fn project_trust_asker(&self) -> Option<&dyn ProjectTrustAsker> {
         self.has_terminal.then_some(&TerminalTrustAsker)
     }
 
-    fn ask_plugin(&self) -> Option<Arc<dyn PermissionAsker>> {
+    fn plugin_permission_asker(&self) -> Option<Arc<dyn PermissionAsker>> {
         self.has_terminal
             .then(|| Arc::new(TerminalPermissionGrantAsker) as Arc<dyn PermissionAsker>)
     }
 
-    fn server_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
+    fn mcp_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
         self.has_terminal.then_some(&TerminalMcpServerApprovalAsker)
     }
 
@@ -77,20 +77,20 @@ impl RunFrontend for TerminalSessionStartFrontend {
         render::skills::warn_about_omitted_skills(skills);
     }
 
-    fn reserved_names(&self) -> Vec<&'static str> {
+    fn reserved_skill_names(&self) -> Vec<&'static str> {
         command::reserved_skill_names()
     }
 }
 
 /// A prepared run whose session is not open yet.
-pub(super) struct PreparedRunBeforeSessionOpen {
-    run: RunBeforeHostCreation,
+pub(super) struct PreparedRun {
+    run: OperatorHostBuilder,
     exits: ExitOnSignalGuard,
 }
 
 /// A host with the channels for questions to the person.
 pub(super) struct HostWithUserQuestionChannels {
-    pub(super) run: RunWithCreatedHost,
+    pub(super) run: ConfiguredAgentHost,
     questions: UnboundedReceiver<TerminalQuestion>,
     asker: OptionalTerminalQuestionSender,
     /// Exits the program at signals. Dropped once another listener handles signals.
@@ -123,13 +123,13 @@ pub(super) struct SessionWithUserQuestionChannels {
 /// Builds another host while the program runs, for example for another folder. Asks no questions
 /// and installs no signal handlers.
 pub(super) async fn build_host_without_questions(
-    settings: RunSettings,
+    settings: ProgramRunSettings,
     store: Option<SessionStore>,
-) -> anyhow::Result<RunWithCreatedHost> {
+) -> anyhow::Result<ConfiguredAgentHost> {
     let frontend = TerminalSessionStartFrontend {
         has_terminal: false,
     };
-    let mut run = RunBeforeHostCreation::new(settings, &frontend).await?;
+    let mut run = OperatorHostBuilder::from_run_settings(settings, &frontend).await?;
     run.store = store;
     let (approver, ..) = create_approver_and_question_channels(false);
     run.create_host(approver).await
@@ -137,22 +137,20 @@ pub(super) async fn build_host_without_questions(
 
 /// Prepares a run: asks the questions, loads the plugins and selects the model. Until the exits are
 /// dropped, a signal exits the program.
-pub(super) async fn prepare_session(
-    settings: RunSettings,
-) -> anyhow::Result<PreparedRunBeforeSessionOpen> {
+pub(super) async fn prepare_session(settings: ProgramRunSettings) -> anyhow::Result<PreparedRun> {
     let exits = ExitOnSignalGuard::new().context("listen for signals")?;
     let frontend = TerminalSessionStartFrontend {
         has_terminal: settings.mode.has_terminal,
     };
-    let run = RunBeforeHostCreation::new(settings, &frontend).await?;
+    let run = OperatorHostBuilder::from_run_settings(settings, &frontend).await?;
     looks::configure_colors_and_links(&run.setup.config)?;
-    Ok(PreparedRunBeforeSessionOpen { run, exits })
+    Ok(PreparedRun { run, exits })
 }
 
-impl PreparedRunBeforeSessionOpen {
+impl PreparedRun {
     /// Permits a run without a configured model.
-    pub(super) fn allow_missing_model(mut self) -> Self {
-        self.run = self.run.with_refusing_provider_if_no_model();
+    pub(super) fn allow_unconfigured_model(mut self) -> Self {
+        self.run = self.run.allow_missing_model();
         self
     }
 
@@ -163,7 +161,7 @@ impl PreparedRunBeforeSessionOpen {
     }
 
     /// Replaces the store of sessions, which by default is a folder on this machine.
-    pub(super) fn with_store(mut self, store: SessionStore) -> Self {
+    pub(super) fn with_session_store(mut self, store: SessionStore) -> Self {
         self.run.store = Some(store);
         self
     }
@@ -187,7 +185,7 @@ impl PreparedRunBeforeSessionOpen {
     }
 
     /// Returns a loader for later versions of a plugin.
-    pub(super) fn plugin_reload_loader(&self, plugin: &str) -> anyhow::Result<PluginLoadPlan> {
+    pub(super) fn plan_plugin_reload(&self, plugin: &str) -> anyhow::Result<PluginLoadPlan> {
         self.run.prepare_plugin_reload(plugin)
     }
 
@@ -211,7 +209,7 @@ impl PreparedRunBeforeSessionOpen {
     /// Creates the host.
     pub(super) async fn build_host(self) -> anyhow::Result<HostWithUserQuestionChannels> {
         let (approver, questions, asker) =
-            create_approver_and_question_channels(self.run.has_terminal());
+            create_approver_and_question_channels(self.run.can_ask_user());
         Ok(HostWithUserQuestionChannels {
             run: self.run.create_host(approver).await?,
             questions,
@@ -223,7 +221,7 @@ impl PreparedRunBeforeSessionOpen {
 
 /// Collects the parts of the host that built-in commands show and change.
 pub(super) fn built_in_command_context(
-    run: &RunBeforeHostCreation,
+    run: &OperatorHostBuilder,
 ) -> anyhow::Result<BuiltInCommandContext> {
     let policy: ToolPolicy = run.setup.config.section()?;
     Ok(BuiltInCommandContext {
@@ -234,7 +232,7 @@ pub(super) fn built_in_command_context(
         compact: run.setup.agent_config()?.compact,
         switch: run.switch.clone(),
         is_dry_run: run.mode.dry_run,
-        servers: run.server_prompts().to_vec(),
+        servers: run.approved_mcp_prompts().to_vec(),
     })
 }
 

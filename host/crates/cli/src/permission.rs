@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 
-use super::command::{ProjectCommandTemplate, project_templates};
+use super::command::{ProjectCommandTemplate, list_project_command_templates};
 use super::question::{QuestionScreenContent, TerminalQuestionLine};
 use super::render::grants::{describe_trust_origin, short_digest};
 use super::render::{BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE};
@@ -71,7 +71,7 @@ fn plugin_permissions_screen(question: &GrantQuestion) -> QuestionScreenContent 
                 .with_text("; ")
                 .with_escaped_text(
                     DIM_STYLE,
-                    &describe_request_changes_since_answer(earlier, question),
+                    &describe_grant_request_changes(earlier, question),
                 ),
         );
     }
@@ -127,10 +127,7 @@ fn plugin_permissions_screen(question: &GrantQuestion) -> QuestionScreenContent 
     }
 }
 
-fn describe_request_changes_since_answer(
-    earlier: &GrantAnswer,
-    question: &GrantQuestion,
-) -> String {
+fn describe_grant_request_changes(earlier: &GrantAnswer, question: &GrantQuestion) -> String {
     let is_new = |text: &String| !earlier.capabilities.contains(text);
     let waiting = question
         .decision
@@ -156,7 +153,7 @@ impl ProjectTrustAsker for TerminalTrustAsker {
         Box::pin(ask_project_trust(question))
     }
 
-    fn ask_hooks<'a>(
+    fn ask_hook_approval<'a>(
         &'a self,
         question: &'a ProjectHookApprovalQuestion<'a>,
     ) -> BoxFuture<'a, Option<ProjectApprovalDuration>> {
@@ -186,7 +183,7 @@ async fn ask_project_trust(question: &ProjectTrustQuestion<'_>) -> Option<Projec
         files,
         contents,
     } = question;
-    let templates = project_templates(paths, files);
+    let templates = list_project_command_templates(paths, files);
     let screen = project_trust_screen(&paths.workspace, trust, contents, &templates);
     ask_for_project_approval(screen).await
 }
@@ -209,7 +206,7 @@ fn hook_trust_screen(question: &ProjectHookApprovalQuestion<'_>) -> QuestionScre
     ];
     head.extend(describe_changes_since_approval(trust, "allowed them"));
     let of_hook = |script: &HookScript| {
-        let (event, matcher, command) = script.claude_hook()?;
+        let (event, matcher, command) = script.claude_hook_definition()?;
         let about = match matcher {
             "" => String::new(),
             matcher => format!(" ({matcher})"),
@@ -326,7 +323,7 @@ fn project_trust_screen(
 /// Returns the lines of a text that are not empty, each after the prefix `|`.
 fn to_prefixed_question_lines(text: &str) -> impl Iterator<Item = TerminalQuestionLine> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| TerminalQuestionLine::new("    | ").with_escaped_block_line(line))
+    lines.map(|line| TerminalQuestionLine::new("    | ").with_untrusted_line(line))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::question::{QuestionScreenContent, TerminalQuestionLine, parse_yes_or_no};
 use super::render::{BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE};
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 
 pub(super) fn plugin_user_question_screen(question: &PluginUserQuestion) -> QuestionScreenContent {
     // The author is `mcp:NAME` for an MCP server, and the bare name for a plugin.
@@ -74,20 +74,25 @@ const MCP_SERVER_QUESTION_WARNING: &str =
     "this server gets the answer, and the screen shows it: type no password and no key";
 
 /// Parses a line as an answer; `None` if it is not a valid one.
-pub(super) fn parse_answer(line: &str, kind: &PluginUserQuestionKind) -> Option<PluginUserAnswer> {
+pub(super) fn parse_plugin_user_answer(
+    line: &str,
+    kind: &PluginUserQuestionKind,
+) -> Option<UserAnswerToPlugin> {
     match kind {
         // Reject an empty line: its meaning would depend on the plugin's default and not on the
         // person.
-        PluginUserQuestionKind::Confirm { .. } => parse_yes_or_no(line).map(PluginUserAnswer::Yes),
+        PluginUserQuestionKind::Confirm { .. } => {
+            parse_yes_or_no(line).map(UserAnswerToPlugin::Yes)
+        }
         PluginUserQuestionKind::Choose { options, .. } => {
             let at = line.parse::<usize>().ok()?.checked_sub(1)?;
             let is_there = at < options.len();
-            is_there.then(|| PluginUserAnswer::Choice(u32::try_from(at).unwrap_or_default()))
+            is_there.then(|| UserAnswerToPlugin::Choice(u32::try_from(at).unwrap_or_default()))
         }
         PluginUserQuestionKind::Text { default } if line.is_empty() => {
-            Some(PluginUserAnswer::Text(default.clone()))
+            Some(UserAnswerToPlugin::Text(default.clone()))
         }
-        PluginUserQuestionKind::Text { .. } => Some(PluginUserAnswer::Text(line.to_owned())),
+        PluginUserQuestionKind::Text { .. } => Some(UserAnswerToPlugin::Text(line.to_owned())),
     }
 }
 
@@ -107,18 +112,18 @@ mod tests {
             default: "x".to_owned(),
         };
         for (line, kind, expected) in [
-            ("y", &confirm, Some(PluginUserAnswer::Yes(true))),
-            ("No", &confirm, Some(PluginUserAnswer::Yes(false))),
+            ("y", &confirm, Some(UserAnswerToPlugin::Yes(true))),
+            ("No", &confirm, Some(UserAnswerToPlugin::Yes(false))),
             ("", &confirm, None),
             ("always", &confirm, None),
-            ("2", &choose, Some(PluginUserAnswer::Choice(1))),
+            ("2", &choose, Some(UserAnswerToPlugin::Choice(1))),
             ("0", &choose, None),
             ("3", &choose, None),
             ("", &choose, None),
-            ("", &text, Some(PluginUserAnswer::Text("x".to_owned()))),
-            ("n", &text, Some(PluginUserAnswer::Text("n".to_owned()))),
+            ("", &text, Some(UserAnswerToPlugin::Text("x".to_owned()))),
+            ("n", &text, Some(UserAnswerToPlugin::Text("n".to_owned()))),
         ] {
-            assert_eq!(parse_answer(line, kind), expected, "{line}");
+            assert_eq!(parse_plugin_user_answer(line, kind), expected, "{line}");
         }
     }
 }

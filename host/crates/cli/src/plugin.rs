@@ -1,6 +1,7 @@
 //! `rind plugin`: implements `list`, `points`, `inspect` and `build`; other subcommands have their
 //! own files.
 
+pub(super) mod args;
 pub(super) mod dev;
 pub(super) mod new;
 
@@ -11,17 +12,18 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{PluginArgs, PluginBuildArgs, PluginInspectArgs, PluginListArgs};
+use self::args::{PluginBuildArgs, PluginInspectArgs, PluginListArgs};
+use super::args::PluginArgs;
 use super::environment::{find_rind_paths, read_operator_workspace_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{alone, guard, render};
 use rind_author::build::{BuildOptions, BuildReport, ProgressCallback, SharedPluginBuildFolders};
 use rind_lib::grant::Trust;
 use rind_lib::plugin::Error;
-use rind_lib::plugin::inspect::{self, Report};
+use rind_lib::plugin::inspect::{self, PluginReport};
 use rind_lib::plugin::load::{FoundPluginSet, PluginSkipReason, SkippedPlugin};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
-use rind_lib::plugin::point_use::list_point_uses;
+use rind_lib::plugin::point_use::list_extension_point_usages;
 use rind_operator::load::PluginLoadPlan;
 use rind_operator::settings::ModelSelection;
 use rind_operator::{grants, plugin_flags, scripts};
@@ -36,7 +38,8 @@ pub(super) async fn plan_session_plugin_load(args: &PluginArgs) -> anyhow::Resul
     let setup =
         read_operator_workspace_setup(None, &ModelSelection::default(), selection.trust_project)
             .await?;
-    let grants = grants::build_plugin_grant_options(&setup.paths, &selection.grants, None, None)?;
+    let grants =
+        grants::build_permission_grant_options(&setup.paths, &selection.grants, None, None)?;
     PluginLoadPlan::new(&setup, &selection, grants)
 }
 
@@ -52,10 +55,10 @@ pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitSta
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
     let all = plugins.plugins.iter();
-    let reports: Vec<Report> = all
+    let reports: Vec<PluginReport> = all
         .map(|plugin| inspect::build_plugin_report(plugin))
         .collect();
-    let scripts = scripts::read_scripts(load.setup())?;
+    let scripts = scripts::read_scripts(load.operator_setup())?;
     let found = plugins.left_out.len() + plugins.absent.len() + scripts.len();
     if args.json {
         render::plugins::print_plugins_json(&reports, &plugins, &scripts)?;
@@ -78,8 +81,8 @@ pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitSta
         for collision in plugins.find_tool_collisions() {
             render::print_warning(&collision.to_string());
         }
-        scripts::warn_writable_scripts(load.setup(), &scripts)?;
-        render::plugins::print_answer_streaming_status(&reports, &scripts);
+        scripts::warn_writable_scripts(load.operator_setup(), &scripts)?;
+        render::plugins::print_hooks_delaying_answers(&reports, &scripts);
     }
     Ok(exit_status_for_plugins(&plugins))
 }
@@ -89,7 +92,7 @@ pub(super) async fn list_extension_points(args: PluginListArgs) -> anyhow::Resul
     plugin_flags::check_plugin_folders_contain_plugin(&args.plugins.to_plugin_selection())?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
-    let uses = list_point_uses(plugins.plugins.iter().map(|plugin| &**plugin));
+    let uses = list_extension_point_usages(plugins.plugins.iter().map(|plugin| &**plugin));
     if args.json {
         render::print_json(&serde_json::json!({ "points": uses }))?;
     } else {
@@ -104,7 +107,9 @@ fn exit_status_for_plugins(plugins: &FoundPluginSet) -> ExitStatus {
     let is_missed = |left: &SkippedPlugin| {
         matches!(left.why, PluginSkipReason::Failed(_)) || left.reliance.is_some()
     };
-    ExitStatus::from_success(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
+    ExitStatus::from_success_flag(
+        !plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty(),
+    )
 }
 
 pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<ExitStatus> {
@@ -155,11 +160,11 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
         } else if args.grants {
             render::grants::print_permission_table(&report);
         } else {
-            render::plugins::print_report(&report);
+            render::plugins::print_plugin_report(&report);
             let points = report.hooks.iter().map(|hook| hook.point.as_str());
             let covers =
                 guard::coverage_by_installed_guards(&report.name, &points.collect::<Vec<_>>());
-            render::guard::print_plugin_coverage_by_agent(&covers);
+            render::guard::print_effective_and_inert_hook_points(&covers);
         }
         return Ok(ExitStatus::Done);
     }
@@ -213,7 +218,7 @@ pub(super) async fn run_plugin_build(args: PluginBuildArgs) -> anyhow::Result<Ex
             "plugin `{name}` was compiled, and cannot be loaded: {why}"
         ));
     }
-    Ok(ExitStatus::from_success(
+    Ok(ExitStatus::from_success_flag(
         report.failed.is_empty() && unloadable.is_empty(),
     ))
 }
@@ -235,7 +240,7 @@ async fn find_unloadable_plugins(
         };
         let loaded = alone::load_plugin_with_all_grants(folder).await?;
         plugin.seconds += started.elapsed().as_secs_f64();
-        let why = alone::find_load_failure(&loaded, &plugin.name);
+        let why = alone::find_plugin_load_failure(&loaded, &plugin.name);
         unloadable.extend(why.map(|why| (plugin.name.clone(), why)));
     }
     Ok(unloadable)
@@ -296,7 +301,7 @@ pub(super) async fn build_plugin_quietly(
     let lines: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
     let said = lines.clone();
     let on_line: ProgressCallback =
-        Arc::new(move |text| rind_lib::lock::lock(&said).push(text.to_owned()));
+        Arc::new(move |text| rind_lib::lock::lock_ignoring_poison(&said).push(text.to_owned()));
     let report = rind_author::build::build_plugins(&options, &on_line, cancel).await;
     let why = match report {
         Ok(report) => match report.failed.first() {

@@ -13,14 +13,14 @@ type TurnEventCallback = Box<dyn FnMut(&Event) + Send>;
 
 /// Receivers of the events of a turn, and the source of texts that steer it; by default none.
 #[derive(Default)]
-pub(super) struct TurnEventReceiversAndSteering {
+pub(super) struct TurnInputOutputChannels {
     watch: Option<TurnEventCallback>,
     file: Option<EventLogFile>,
     lines: Option<SteeringLineReceiver>,
     steering: Option<TurnSteeringController>,
 }
 
-impl TurnEventReceiversAndSteering {
+impl TurnInputOutputChannels {
     /// Creates receivers of which one is a function of this program that is called with every
     /// event.
     pub(super) fn with_event_callback(watch: impl FnMut(&Event) + Send + 'static) -> Self {
@@ -32,7 +32,7 @@ impl TurnEventReceiversAndSteering {
 
     /// Opens the file to which events are written, and the input from which lines to steer the turn
     /// are read.
-    pub(super) fn open_event_file_and_steering(
+    pub(super) fn open_from_paths(
         events: Option<&Path>,
         steer_from: Option<&Path>,
     ) -> anyhow::Result<Self> {
@@ -66,7 +66,7 @@ impl TurnEventReceiversAndSteering {
             file.write_event(event);
         }
         if let Some(steering) = &mut self.steering {
-            steering.answer_steering_lines_settled_by_event(event);
+            steering.print_steering_outcomes(event);
         }
     }
 
@@ -84,9 +84,9 @@ impl TurnEventReceiversAndSteering {
     }
 
     /// Reports the lines that arrived too late to steer the turn.
-    pub(super) async fn answer_late_steering_lines(&mut self) {
+    pub(super) async fn reject_late_steering_lines(&mut self) {
         if let Some(steering) = &mut self.steering {
-            steering.answer_pending_steering_lines_too_late().await;
+            steering.reject_pending_steering_lines().await;
         }
     }
 }

@@ -81,7 +81,7 @@ impl TerminalQuestionLine {
     }
 
     /// Appends one line of a block by another author. Tabs become four spaces.
-    pub(super) fn with_escaped_block_line(self, line: &str) -> Self {
+    pub(super) fn with_untrusted_line(self, line: &str) -> Self {
         self.with_text(&escape_untrusted_line(line))
     }
 
@@ -159,7 +159,7 @@ pub(super) struct QuestionScreenContent {
 impl QuestionScreenContent {
     /// Asks for an answer that permits nothing by itself, so that it counts even if the question
     /// was not shown completely. Otherwise like [`QuestionScreenContent::ask_approval`].
-    pub(super) async fn ask_question_without_approval<T>(
+    pub(super) async fn ask_non_approval_question<T>(
         &self,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
@@ -382,7 +382,7 @@ mod tests {
 
     fn screen(n_lines: usize) -> QuestionScreenContent {
         let block = (0..n_lines)
-            .map(|n| TerminalQuestionLine::new("+ ").with_escaped_block_line(&format!("line {n}")));
+            .map(|n| TerminalQuestionLine::new("+ ").with_untrusted_line(&format!("line {n}")));
         QuestionScreenContent {
             parts: vec![
                 vec![TerminalQuestionLine::new("? ").with_text("bash wants to run a program")],
@@ -462,7 +462,7 @@ mod tests {
     fn a_long_line_goes_on_in_marked_rows_and_loses_nothing() {
         let text = "日本語のとても長い一行 and more of it, up to here.";
         let rows = TerminalQuestionLine::new("$ ")
-            .with_escaped_block_line(text)
+            .with_untrusted_line(text)
             .wrap_rows(20);
         assert!(rows.len() > 2);
         let mut joined = String::new();

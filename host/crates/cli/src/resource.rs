@@ -13,7 +13,7 @@ use rind_lib::event::Event;
 use rind_lib::host::{FetchedPromptOrResource, Session, SessionPromptsAndResources};
 use rind_lib::message::PromptImageAttachment;
 use rind_lib::point::outcome::Level;
-use rind_mcp::{check_server_name, mcp_server_origin};
+use rind_mcp::{check_server_name, mcp_tool_source_name};
 
 /// Maximum number of resources in one input.
 const MAX_RESOURCES_PER_INPUT: usize = 10;
@@ -22,7 +22,7 @@ const MAX_RESOURCES_PER_INPUT: usize = 10;
 const MAX_RESOURCES_TEXT_BYTES: usize = 512 << 10;
 
 /// Maximum number of images from all resources in one input.
-const MAX_RESOURCES_IMAGES: usize = 10;
+const MAX_RESOURCE_IMAGES_PER_INPUT: usize = 10;
 
 /// Maximum length of a quoted word, in characters.
 const MAX_QUOTED_WORD_CHARS: usize = 200;
@@ -43,10 +43,10 @@ pub(super) struct InputWithResources {
 
 /// Returns the names of the MCP servers of a session.
 pub(super) fn server_names(materials: &SessionPromptsAndResources) -> Vec<String> {
-    let origins = materials.source_names().into_iter();
+    let origins = materials.tool_source_names().into_iter();
     let servers = origins.filter_map(|origin| {
         let server = origin.split_once(':')?.1.to_owned();
-        (mcp_server_origin(&server) == origin).then_some(server)
+        (mcp_tool_source_name(&server) == origin).then_some(server)
     });
     servers.collect()
 }
@@ -175,7 +175,7 @@ pub(super) async fn fetch_and_append_resources(
     let mut n_bytes = 0;
     for mention in mentions {
         let McpResourceMention { server, uri } = mention;
-        let origin = mcp_server_origin(server);
+        let origin = mcp_tool_source_name(server);
         let fetched = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err("it was interrupted".to_owned()),
@@ -189,9 +189,9 @@ pub(super) async fn fetch_and_append_resources(
                 MAX_RESOURCES_TEXT_BYTES >> 10
             ));
         }
-        if filled.images.len() + fetched.images.len() > MAX_RESOURCES_IMAGES {
+        if filled.images.len() + fetched.images.len() > MAX_RESOURCE_IMAGES_PER_INPUT {
             return Err(format!(
-                "the resources have more than {MAX_RESOURCES_IMAGES} images together; name fewer"
+                "the resources have more than {MAX_RESOURCE_IMAGES_PER_INPUT} images together; name fewer"
             ));
         }
         let line = format!(
@@ -199,7 +199,7 @@ pub(super) async fn fetch_and_append_resources(
             truncate_to_one_line(uri, MAX_QUOTED_WORD_CHARS),
             describe_fetched_size(&fetched)
         );
-        events.emit(Event::notice(Level::Info, line));
+        events.emit(Event::create_host_notice(Level::Info, line));
         filled.text += &format_resource_block(mention, &fetched);
         filled.images.extend(fetched.images);
     }

@@ -11,12 +11,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::approve::TerminalQuestion;
-use super::args::{RunArgs, ShowArgs};
+use super::args::{RunArgs, TurnOutputArgs};
 use super::command::{
     self, PostCommandSessionAction, SlashCommandCall, SlashCommandRunOutcome, SlashCommandSet,
 };
 use super::exit_code::{ExitStatus, Usage, bail_usage};
-use super::programs::TurnEventReceiversAndSteering;
+use super::programs::TurnInputOutputChannels;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::SPINNER_REDRAW_INTERVAL;
 use super::resource::{
@@ -58,7 +58,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let images: Vec<PromptImageAttachment> = images
         .map(|image| image.map(|(_, image)| image).map_err(Usage))
         .collect::<Result<_, _>>()?;
-    let programs = TurnEventReceiversAndSteering::open_event_file_and_steering(
+    let programs = TurnInputOutputChannels::open_from_paths(
         args.open.events.as_deref(),
         args.steer_from.as_deref(),
     )?;
@@ -66,7 +66,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-")
         && !steers_from_stdin;
-    let demands = TurnImagesAndLimits {
+    let demands = TurnOptions {
         images,
         answer_schema: args
             .output_schema
@@ -98,7 +98,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
             }
             let commands = prepared.collect_slash_commands().await?;
             let call = commands.parse_call(line).map_err(Usage)?;
-            if commands.is_built_in_call_without_session(&call) {
+            if commands.can_run_without_session(&call) {
                 return run_command_without_session(&commands, &call, args.show, programs).await;
             }
             if commands.is_call_needing_session(&call) && args.resume.is_none() {
@@ -158,23 +158,23 @@ fn approval_mode_note_for_run(opened: &open::SessionWithUserQuestionChannels) ->
 )]
 pub(super) enum TurnOrCommandInput {
     /// Prompt, with the requirements on its turn.
-    Prompt(String, TurnImagesAndLimits),
+    Prompt(String, TurnOptions),
     /// Continue the interrupted turn of the session, without a prompt.
-    Continue(TurnImagesAndLimits),
+    Continue(TurnOptions),
     Command {
         commands: SlashCommandSet,
         call: SlashCommandCall,
         /// Whether piped input is added to the prompt that the command creates.
         reads_stdin: bool,
         /// Requirements on the turn that runs this prompt.
-        demands: TurnImagesAndLimits,
+        demands: TurnOptions,
     },
 }
 
 /// Images of a turn, and requirements on the turn, such as the schema of its answer and its maximum
 /// cost.
 #[derive(Default)]
-pub(super) struct TurnImagesAndLimits {
+pub(super) struct TurnOptions {
     images: Vec<PromptImageAttachment>,
     answer_schema: Option<AnswerSchema>,
     max_cost_usd: Option<f64>,
@@ -186,7 +186,7 @@ pub(super) struct TurnImagesAndLimits {
     is_dry_run: bool,
 }
 
-impl TurnImagesAndLimits {
+impl TurnOptions {
     fn apply_images_and_limits_to_turn(self, mut turn: Turn<'_>) -> Turn<'_> {
         if let Some(schema) = self.answer_schema {
             turn = turn.answer_schema(schema);
@@ -202,7 +202,7 @@ impl TurnImagesAndLimits {
 
     /// Fetches the resources that the typed part of the prompt mentions. Returns `text` with their
     /// contents appended.
-    async fn append_mentioned_resources(
+    async fn append_resources_to_prompt(
         &mut self,
         text: String,
         session: &mut Session,
@@ -230,7 +230,7 @@ fn read_answer_schema(path: &Path) -> anyhow::Result<AnswerSchema> {
 
 impl From<&str> for TurnOrCommandInput {
     fn from(prompt: &str) -> Self {
-        Self::Prompt(prompt.to_owned(), TurnImagesAndLimits::default())
+        Self::Prompt(prompt.to_owned(), TurnOptions::default())
     }
 }
 
@@ -238,8 +238,8 @@ impl From<&str> for TurnOrCommandInput {
 async fn run_command_without_session(
     commands: &SlashCommandSet,
     call: &SlashCommandCall,
-    show: ShowArgs,
-    mut programs: TurnEventReceiversAndSteering,
+    show: TurnOutputArgs,
+    mut programs: TurnInputOutputChannels,
 ) -> anyhow::Result<ExitStatus> {
     // Answer every steering line as too late, because no turn will run.
     programs.begin_steering_turn_from_input(
@@ -247,7 +247,7 @@ async fn run_command_without_session(
         &CancellationToken::new(),
         show.json,
     );
-    let (outcome, event) = commands.run_call_without_session(call).await;
+    let (outcome, event) = commands.run_sessionless_command(call).await;
     let events = EventSender::default();
     let mut stamped = events.subscribe();
     events.emit(event);
@@ -257,13 +257,13 @@ async fn run_command_without_session(
             TurnRenderer::new(show).show_event(&stamped);
         }
     }
-    programs.answer_late_steering_lines().await;
+    programs.reject_late_steering_lines().await;
     let outcome = outcome?;
     if show.json {
         return Ok(ExitStatus::Done);
     }
     if let Some(text) = slash_command_text_to_print(outcome)? {
-        render::print_stdout_line(render::escape_natural_language_text(&text));
+        render::print_stdout_line(render::escape_prose_for_display(&text));
     }
     Ok(ExitStatus::Done)
 }
@@ -305,7 +305,7 @@ enum TurnOrCommandResult {
 /// Continues the interrupted turn of the session.
 async fn continue_interrupted_turn(
     session: &mut Session,
-    demands: TurnImagesAndLimits,
+    demands: TurnOptions,
     cancel: &CancellationToken,
 ) -> anyhow::Result<TurnOrCommandResult> {
     let id = session.id().clone();
@@ -331,7 +331,7 @@ async fn run_turn_or_command(
     let (commands, call, reads_stdin, demands) = match input {
         TurnOrCommandInput::Prompt(text, mut demands) => {
             let text = demands
-                .append_mentioned_resources(text, session, cancel)
+                .append_resources_to_prompt(text, session, cancel)
                 .await?;
             let turn = demands
                 .apply_images_and_limits_to_turn(session.turn(text))
@@ -349,7 +349,10 @@ async fn run_turn_or_command(
         } => (commands, call, reads_stdin, demands),
     };
     check_command_mentions_no_resource(call.typed_line(), &session.materials()).map_err(Usage)?;
-    match commands.run_call(&call, Some(session), cancel).await? {
+    match commands
+        .run_command_call(&call, Some(session), cancel)
+        .await?
+    {
         SlashCommandRunOutcome::Action(PostCommandSessionAction::Continue) => {
             continue_interrupted_turn(session, demands, cancel).await
         }
@@ -378,8 +381,8 @@ pub(super) async fn run_and_show_turn_or_command(
     mut session: Session,
     questions: UnboundedReceiver<TerminalQuestion>,
     input: impl Into<TurnOrCommandInput>,
-    show: ShowArgs,
-    mut programs: TurnEventReceiversAndSteering,
+    show: TurnOutputArgs,
+    mut programs: TurnInputOutputChannels,
 ) -> anyhow::Result<ExitStatus> {
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
@@ -421,7 +424,7 @@ pub(super) async fn run_and_show_turn_or_command(
         TurnOrCommandResult::Command(text) => {
             closed?;
             if let Some(text) = text.filter(|_| !show.json) {
-                render::print_stdout_line(render::escape_natural_language_text(&text));
+                render::print_stdout_line(render::escape_prose_for_display(&text));
             }
             return Ok(match cancel.is_cancelled() {
                 true => ExitStatus::Interrupted,
@@ -459,7 +462,7 @@ pub(super) async fn show_events_and_ask_questions(
     mut questions: UnboundedReceiver<TerminalQuestion>,
     cancel: CancellationToken,
     over: CancellationToken,
-    mut programs: TurnEventReceiversAndSteering,
+    mut programs: TurnInputOutputChannels,
 ) {
     let mut ticks = tokio::time::interval(SPINNER_REDRAW_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -523,7 +526,7 @@ pub(super) async fn show_events_and_ask_questions(
             _ = ticks.tick() => renderer.redraw_waiting_line(),
         }
     }
-    programs.answer_late_steering_lines().await;
+    programs.reject_late_steering_lines().await;
     renderer.print_pending_output();
     telemetry.flush_and_stop().await;
 }

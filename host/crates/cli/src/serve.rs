@@ -20,10 +20,10 @@ use super::render::serve::PluginLoopsRenderer;
 use super::signals::ShutdownSignals;
 use super::{environment, open, render};
 use rind_lib::event::Stamped;
-use rind_lib::loops::{EndedLoop, Error, HostLoops, LoopEndReason};
+use rind_lib::loops::{EndedLoop, Error, LoopEndReason, PluginLoopsRunner};
 use rind_lib::session::SessionStore;
-use rind_operator::settings::{RunSettings, SessionChoice};
-use rind_operator::start::RunWithCreatedHost;
+use rind_operator::settings::{ProgramRunSettings, SessionChoice};
+use rind_operator::start::ConfiguredAgentHost;
 use rind_serve::loop_board::LoopStatusBoard;
 use rind_serve::remote::RemoteSessionClient;
 use rind_serve::workspaces::{WorkspaceHost, WorkspaceHostFactory};
@@ -54,7 +54,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     };
     let prepared = open::prepare_session(settings).await?;
     let prepared = match store {
-        Some(store) => prepared.with_store(store),
+        Some(store) => prepared.with_session_store(store),
         None => prepared,
     };
     let ready = prepared.build_host().await?;
@@ -70,7 +70,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         },
         None => api,
     });
-    let loops = match HostLoops::open(&host.host) {
+    let loops = match PluginLoopsRunner::open_sessions(&host.host) {
         Err(Error::NoLoop) if api.is_some() => None,
         Err(error @ Error::NoLoop) => bail_usage!(
             "{error}, so there is nothing to serve: name a plugin that has one with --plugin, or see `rind plugin list` for why one \
@@ -78,11 +78,13 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         ),
         loops => Some(loops?),
     };
-    let (api, loops) = connect_loops_to_api(api, loops);
+    let (api, loops) = route_plugin_loops_through_api(api, loops);
     if let Some(loops) = &loops {
         host.warn_ineffective_settings(&loops.subagent_tools());
     }
-    let of_session = loops.iter().flat_map(HostLoops::plugin_session_ids);
+    let of_session = loops
+        .iter()
+        .flat_map(PluginLoopsRunner::plugins_with_session_ids);
     let of_session: BTreeMap<Arc<str>, String> = of_session
         .map(|(plugin, session)| (session.clone(), plugin.to_owned()))
         .collect();
@@ -100,7 +102,9 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     drop(ready.exits);
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
     let (sender, events) = mpsc::channel(EVENT_QUEUE_CAPACITY);
-    let board = api.as_ref().map(|api| api.server.loop_status_board());
+    let board = api
+        .as_ref()
+        .map(|api| api.server.plugin_loop_status_board());
     if let Some(board) = &board {
         for (session, plugin) in &of_session {
             board.add_loop(plugin, session);
@@ -108,13 +112,13 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     }
     let renderer = PluginLoopsRenderer::new(
         of_session,
-        &render::lines::global_loop_line_counts(),
+        &render::lines::loop_output_line_counts(),
         args.json,
     );
     let shown = spawn_event_display(events, renderer, file, board);
     let run_loops = async {
         match loops {
-            Some(loops) => loops.with_event_sender(sender).run(&cancel).await,
+            Some(loops) => loops.with_event_sender(sender).run_all_loops(&cancel).await,
             None => Vec::new(),
         }
     };
@@ -184,7 +188,7 @@ struct PreparedApiServer {
 
 /// Creates the hosts of further workspaces, with the program's arguments.
 struct ServedWorkspaceHostFactory {
-    settings: RunSettings,
+    settings: ProgramRunSettings,
     /// Store of the sessions; `None` if they are files of this machine.
     store: Option<SessionStore>,
 }
@@ -200,12 +204,12 @@ impl WorkspaceHostFactory for ServedWorkspaceHostFactory {
                 open::build_host_without_questions(settings, store).await
             };
             let run = opened.await.map_err(|error| format!("{error:#}"))?;
-            Ok(new_workspace_host_from_run(&run))
+            Ok(to_workspace_host(&run))
         })
     }
 }
 
-fn new_workspace_host_from_run(run: &RunWithCreatedHost) -> WorkspaceHost {
+fn to_workspace_host(run: &ConfiguredAgentHost) -> WorkspaceHost {
     let host = &run.host;
     WorkspaceHost::new(
         host.host.clone(),
@@ -230,14 +234,14 @@ fn resolve_workspace_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> 
 }
 
 /// Lets the API run the turns of the loops and deliver messages to them, if both are requested.
-fn connect_loops_to_api(
+fn route_plugin_loops_through_api(
     api: Option<PreparedApiServer>,
-    loops: Option<HostLoops>,
-) -> (Option<PreparedApiServer>, Option<HostLoops>) {
+    loops: Option<PluginLoopsRunner>,
+) -> (Option<PreparedApiServer>, Option<PluginLoopsRunner>) {
     match (api, loops) {
         (Some(mut api), Some(loops)) => {
             let loops = loops.with_turn_runner(api.server.loop_turn_runner());
-            api.server = api.server.with_loop_inboxes(loops.inboxes());
+            api.server = api.server.with_plugin_loop_inboxes(loops.inboxes());
             (Some(api), Some(loops))
         }
         other => other,
@@ -247,7 +251,7 @@ fn connect_loops_to_api(
 /// Listens at the address, with the token from the data folder.
 async fn prepare_api_server(
     address: &ListenAddress,
-    run: &RunWithCreatedHost,
+    run: &ConfiguredAgentHost,
     folders: Vec<PathBuf>,
     opener: ServedWorkspaceHostFactory,
 ) -> anyhow::Result<PreparedApiServer> {
@@ -257,7 +261,7 @@ async fn prepare_api_server(
         token,
     } = open_token_protected_listener(address, &run.setup.paths, API_TOKEN_FILE_NAME).await?;
     let login = access.login_url();
-    let first = new_workspace_host_from_run(run);
+    let first = to_workspace_host(run);
     let server = ApiServer::new(first, folders, Arc::new(opener), access);
     Ok(PreparedApiServer {
         server,

@@ -20,7 +20,7 @@ use args::SessionListArgs;
 use super::args::{SessionCommand, SessionPromptArgs};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{audit, environment, render};
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry, SessionStore};
 
@@ -49,7 +49,7 @@ pub(super) async fn run_session(command: Option<SessionCommand>) -> anyhow::Resu
     }
 }
 
-fn show_system_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
+fn show_system_prompt(paths: &RindPaths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_session_or_subagent_id(&args.session, &paths.workspace)?;
     let (entries, notices) = store.read_entries(&id)?;
@@ -59,7 +59,7 @@ fn show_system_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result
     if args.text {
         return print_sent_system_prompt_json(&store, &id, &entries, args);
     }
-    let turns = ledger::build_turn_ledgers(&entries);
+    let turns = ledger::build_turn_prompt_reports(&entries);
     if args.json {
         render::print_json(&serde_json::json!({"session": id, "turns": turns}))?;
     } else {
@@ -107,7 +107,7 @@ fn print_sent_system_prompt_json(
     }
     for name in names {
         let text = store.read_text_blob(id, name)?;
-        render::print_stdout_line(render::escape_natural_language_text(text.trim_end()));
+        render::print_stdout_line(render::escape_prose_for_display(text.trim_end()));
         render::print_stdout_line("");
     }
     Ok(ExitStatus::Done)

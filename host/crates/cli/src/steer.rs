@@ -193,11 +193,11 @@ impl TurnSteeringController {
             }) => (id, Some(text), true),
             Ok(SteerCommand { id, .. }) => (id, None, false),
             Err(why) => {
-                let accepted = self.new_text_awaiting_outcome(Value::Null);
+                let accepted = self.create_accepted_text(Value::Null);
                 return self.print_steering_response(&accepted, "refused", json!({"reason": why}));
             }
         };
-        let accepted = self.new_text_awaiting_outcome(id);
+        let accepted = self.create_accepted_text(id);
         if self.is_over {
             return self.print_steering_response(&accepted, "too-late", json!({}));
         }
@@ -218,7 +218,7 @@ impl TurnSteeringController {
 
     /// Prints the response to each accepted line whose text, according to the event, was taken by
     /// the turn, was dropped by a plugin, or came too late.
-    pub(super) fn answer_steering_lines_settled_by_event(&mut self, stamped: &Stamped) {
+    pub(super) fn print_steering_outcomes(&mut self, stamped: &Stamped) {
         if !stamped.is_from_main_agent() {
             return;
         }
@@ -247,7 +247,7 @@ impl TurnSteeringController {
 
     /// Answers `too-late` to the steering texts that no turn took, and to the input lines that were
     /// not read yet.
-    pub(super) async fn answer_pending_steering_lines_too_late(&mut self) {
+    pub(super) async fn reject_pending_steering_lines(&mut self) {
         self.reject_waiting_and_later_texts();
         let until = Instant::now() + FINAL_INPUT_READ_TIMEOUT;
         while let Ok(Some(line)) = timeout_at(until, self.lines.recv()).await {
@@ -263,7 +263,7 @@ impl TurnSteeringController {
         }
     }
 
-    fn new_text_awaiting_outcome(&self, id: Value) -> AcceptedSteeringText {
+    fn create_accepted_text(&self, id: Value) -> AcceptedSteeringText {
         AcceptedSteeringText {
             line: self.n_lines,
             id,

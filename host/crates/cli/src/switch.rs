@@ -3,14 +3,15 @@
 
 use anyhow::Context;
 
-use super::args::{PluginArgs, PluginSwitchArgs};
+use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, Usage, bail_usage};
+use super::plugin::args::PluginEnablementArgs;
 use super::{edit, environment, plugin, render};
 use rind_lib::plugin::protected;
 use rind_operator::plugin_flags::list_plugin_names;
 
 pub(super) async fn set_plugin_enabled(
-    args: PluginSwitchArgs,
+    args: PluginEnablementArgs,
     is_on: bool,
 ) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_rind_paths(None)?;
@@ -20,7 +21,7 @@ pub(super) async fn set_plugin_enabled(
         bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
     }
     if !is_on && protected::is_protected_plugin(name) {
-        return Err(Usage(protected::protected_refusal_message(
+        return Err(Usage(protected::plugin_disable_refusal_message(
             "`rind plugin disable`",
             name,
         ))
@@ -54,7 +55,7 @@ pub(super) async fn set_plugin_enabled(
         ("was", " already")
     };
     render::print_note(&format!("{name} {verb} switched {word} {place}{already}"));
-    if let Some(why) = reason_plugin_switch_has_no_effect(name, is_on).await? {
+    if let Some(why) = plugin_toggle_no_effect_reason(name, is_on).await? {
         render::print_warning(&why);
     }
     Ok(ExitStatus::Done)
@@ -62,10 +63,7 @@ pub(super) async fn set_plugin_enabled(
 
 /// Returns the reason if enabling or disabling the plugin has no effect, because another settings
 /// file or a policy overrides it.
-async fn reason_plugin_switch_has_no_effect(
-    name: &str,
-    is_on: bool,
-) -> anyhow::Result<Option<String>> {
+async fn plugin_toggle_no_effect_reason(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let load = plugin::plan_session_plugin_load(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;
     let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);

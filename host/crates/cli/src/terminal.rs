@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::signals::ShutdownSignals;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Size assumed if the terminal does not report one.
 const DEFAULT_TERMINAL_SIZE: TerminalSize = TerminalSize {
@@ -120,7 +120,7 @@ impl EchoOffGuard {
         if let Ok(before) = tcgetattr(std::io::stdin()) {
             let mut hidden = before.clone();
             hidden.local_modes.remove(LocalModes::ECHO);
-            *lock(&TERMINAL_STATE_BEFORE_ECHO_OFF) = Some(before);
+            *lock_ignoring_poison(&TERMINAL_STATE_BEFORE_ECHO_OFF) = Some(before);
             // If the terminal refuses, the typed line is simply echoed.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden);
         }
@@ -135,7 +135,7 @@ impl Drop for EchoOffGuard {
 }
 
 fn restore_echo() {
-    if let Some(before) = lock(&TERMINAL_STATE_BEFORE_ECHO_OFF).take() {
+    if let Some(before) = lock_ignoring_poison(&TERMINAL_STATE_BEFORE_ECHO_OFF).take() {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
     }
 }

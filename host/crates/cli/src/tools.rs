@@ -15,7 +15,7 @@ use rind_lib::message::ToolSpec;
 use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::provider::scripted::Scripted;
 use rind_lib::session::SessionStore;
-use rind_lib::tool::policy::{ToolOverview, ToolPolicy};
+use rind_lib::tool::policy::{ToolPolicy, ToolRuleSummary};
 use rind_operator::confinement;
 use rind_operator::setup::{OperatorWorkspaceSetup, check_folders_are_separate};
 
@@ -32,10 +32,10 @@ pub(super) struct ToolsArgs {
 
 /// Tool with the rules of the tool policy for its calls.
 #[derive(Debug, Serialize)]
-pub(super) struct DescribedTool {
+pub(super) struct ToolSpecWithPolicy {
     #[serde(flatten)]
     pub(super) spec: ToolSpec,
-    pub(super) policy: ToolOverview,
+    pub(super) policy: ToolRuleSummary,
 }
 
 pub(super) async fn run_tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
@@ -73,16 +73,16 @@ pub(super) async fn tool_names(args: &PluginArgs) -> anyhow::Result<Vec<(String,
 }
 
 /// Returns the tools of a session in this folder.
-async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>> {
+async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<ToolSpecWithPolicy>> {
     let load = plugin::plan_session_plugin_load(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
     render::plugins::warn_about_plugins_not_loaded(&plugins);
-    let setup = load.setup();
+    let setup = load.operator_setup();
     let policy: ToolPolicy = setup.config.section()?;
     let mut specs = list_session_tool_specs(setup, Arc::new(plugins)).await?;
     specs.sort_by(|a, b| (&a.plugin, &a.name).cmp(&(&b.plugin, &b.name)));
-    let described = specs.into_iter().map(|spec| DescribedTool {
+    let described = specs.into_iter().map(|spec| ToolSpecWithPolicy {
         policy: policy.build_tool_overview(&spec),
         spec: Arc::unwrap_or_clone(spec),
     });
@@ -97,7 +97,7 @@ pub(super) async fn list_session_tool_specs(
 ) -> anyhow::Result<Vec<Arc<ToolSpec>>> {
     check_folders_are_separate(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    let commands = confinement::find_confinement(setup)
+    let commands = confinement::find_command_confinement(setup)
         .await?
         .command_environment_with_warning();
     let mut builder = Host::builder();

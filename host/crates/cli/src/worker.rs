@@ -147,7 +147,7 @@ impl WorkerProcessSpec {
     ///
     /// # Errors
     /// The reason why the work was not done, to be printed to standard error.
-    pub(super) fn main(
+    pub(super) fn run_worker_entry_point(
         &self,
         mut args: impl Iterator<Item = OsString>,
         work: fn(&Path) -> std::io::Result<()>,

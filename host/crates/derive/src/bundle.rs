@@ -109,7 +109,7 @@ pub struct SkillBundle(pub BTreeMap<String, String>);
 
 /// Stamp of an existing bundle, and whether the bundle is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExistingSkillBundleStamp {
+pub struct SkillBundleProvenance {
     /// Digest of the source of the skill.
     pub source_hash: String,
     /// Whether the files are unchanged since `derive` wrote them.
@@ -222,7 +222,7 @@ impl SkillBundle {
     }
 
     /// Reads the stamp; `None` if the files are not a derived skill.
-    pub fn parse_bundle_stamp(&self) -> Option<ExistingSkillBundleStamp> {
+    pub fn parse_provenance(&self) -> Option<SkillBundleProvenance> {
         let skill = parse_text("x", self.skill_text()).ok()?;
         let source_hash = skill.generated_from?.source_hash?;
         let hash = skill
@@ -231,7 +231,7 @@ impl SkillBundle {
             .as_str()?
             .to_owned();
         let summarized_by = skill.metadata.get("summarized_by");
-        Some(ExistingSkillBundleStamp {
+        Some(SkillBundleProvenance {
             source_hash,
             is_whole: hash == self.compute_hash(),
             summarized_by: summarized_by
@@ -261,18 +261,18 @@ mod tests {
     #[test]
     fn a_bundle_knows_whether_it_was_changed() {
         let bundle = draft().render_bundle();
-        let stamp = bundle.parse_bundle_stamp().unwrap();
+        let stamp = bundle.parse_provenance().unwrap();
         assert!(stamp.is_whole, "{}", bundle.skill_text());
         assert_eq!(stamp.source_hash, "blake3:00");
         let mut edited = bundle.clone();
         edited.0.get_mut(SKILL_FILE_NAME).unwrap().push('x');
-        assert!(!edited.parse_bundle_stamp().unwrap().is_whole);
+        assert!(!edited.parse_provenance().unwrap().is_whole);
         let mut more = bundle.clone();
         more.0.insert("scripts/x.sh".to_owned(), String::new());
-        assert!(!more.parse_bundle_stamp().unwrap().is_whole);
+        assert!(!more.parse_provenance().unwrap().is_whole);
         let mut less = bundle;
         less.0.remove("references/a.md");
-        assert!(!less.parse_bundle_stamp().unwrap().is_whole);
+        assert!(!less.parse_provenance().unwrap().is_whole);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::text::{code_span, first_sentence};
 use rind_author::contract_interface_docs;
 use rind_lib::plugin::inspect::HookReport;
-use rind_lib::point::dispatch::PointKind;
+use rind_lib::point::dispatch::ExtensionPointKind;
 use rind_lib::point::failure::OnFailure;
 
 /// Returns a list item that describes a hook. The first sentence of the contract's docs says when
@@ -12,10 +12,12 @@ pub(super) fn describe_hook(hook: &HookReport) -> String {
     let docs = contract_interface_docs(&hook.point).unwrap_or_default();
     let moment: Vec<&str> = first_sentence(&docs).split_whitespace().collect();
     let does = match hook.kind {
-        PointKind::Gate => "It looks at what is about to happen, and may change or refuse it",
-        PointKind::Mutate => "It may change what passes, or end the turn",
-        PointKind::Collect => "It contributes text",
-        PointKind::Observe => "It only looks on",
+        ExtensionPointKind::Gate => {
+            "It looks at what is about to happen, and may change or refuse it"
+        }
+        ExtensionPointKind::Mutate => "It may change what passes, or end the turn",
+        ExtensionPointKind::Collect => "It contributes text",
+        ExtensionPointKind::Observe => "It only looks on",
     };
     let only = match &hook.may {
         None => String::new(),

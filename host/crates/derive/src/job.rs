@@ -11,7 +11,7 @@ use super::wit::{self, WitFiles, WitInterfacesForBindings};
 
 /// Source that was read from disk, to be parsed and rendered as a skill.
 #[derive(Serialize, Deserialize)]
-pub enum DeriveJob {
+pub enum SkillDeriveJob {
     /// A plugin, as described by its manifest and component.
     Plugin(Box<PluginPackage>),
     /// Crate, with the sources of its library if it has one.
@@ -22,7 +22,7 @@ pub enum DeriveJob {
     Component(String, String),
 }
 
-/// Skill that a [`DeriveJob`] produced, with notes for the user.
+/// Skill that a [`SkillDeriveJob`] produced, with notes for the user.
 #[derive(Serialize, Deserialize)]
 pub struct DeriveJobResult {
     /// Derived skill, without the digest of its source.
@@ -31,7 +31,7 @@ pub struct DeriveJobResult {
     pub notes: Vec<String>,
 }
 
-impl DeriveJob {
+impl SkillDeriveJob {
     /// Creates a job for a component with this name.
     pub fn from_component(name: String, bytes: &[u8]) -> Self {
         Self::Component(name, STANDARD.encode(bytes))

@@ -3,8 +3,8 @@
 //! The crate reads sources (with limits; nothing of a source is executed or built) and renders
 //! bundles. Rendering is deterministic, and makes text of the source inert. The crate neither uses
 //! the terminal nor stores bundles. Libraries that parse
-//! untrusted input (Rust, WIT, components, Markdown, schemas) run only inside a [`DeriveJob`], so
-//! that the caller can run the job in a separate process.
+//! untrusted input (Rust, WIT, components, Markdown, schemas) run only inside a [`SkillDeriveJob`],
+//! so that the caller can run the job in a separate process.
 //!
 //! Start from [`SkillDraft`], which every kind of source produces.
 
@@ -22,10 +22,10 @@ mod text;
 mod wit;
 
 pub use bundle::{
-    BundleSourceHasher, ExistingSkillBundleStamp, PackageSummary, SkillBundle, SkillDraft,
+    BundleSourceHasher, PackageSummary, SkillBundle, SkillBundleProvenance, SkillDraft,
 };
-pub use job::{DeriveJob, DeriveJobResult};
-pub use markdown::sanitize_model_summary;
+pub use job::{DeriveJobResult, SkillDeriveJob};
+pub use markdown::sanitize_model_written_summary;
 pub use text::skill_slug;
 
 /// Maximum size of the part of a README that goes into a skill, in bytes.

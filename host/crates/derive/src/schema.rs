@@ -9,7 +9,7 @@ use super::text::{code_span, fence_code, to_markdown_line};
 use rind_lib::json::format_value_for_display;
 
 /// Maximum nesting depth of the objects whose properties are listed.
-const MAX_LISTED_OBJECT_DEPTH: usize = 4;
+const MAX_DESCRIBED_SCHEMA_DEPTH: usize = 4;
 
 /// Maximum number of `enum` values that are listed per property.
 const MAX_LISTED_ENUM_VALUES: usize = 30;
@@ -28,7 +28,7 @@ const MAX_LINE_TEXT_BYTES: usize = 400;
 const MAX_APPENDED_SCHEMA_JSON_BYTES: usize = 8 << 10;
 
 /// Keywords of JSON Schema that a list with one line per property cannot express.
-const UNLISTABLE_SCHEMA_KEYWORDS: [&str; 9] = [
+const SCHEMA_KEYWORDS_BEYOND_PROPERTIES: [&str; 9] = [
     "allOf",
     "anyOf",
     "dependentRequired",
@@ -104,7 +104,7 @@ impl<'a> JsonSchemaMarkdownWriter<'a> {
             let line = self.format_property_line(name, property, required.contains(&name.as_str()));
             self.text
                 .push_str(&format!("{}{line}\n", "  ".repeat(depth)));
-            if depth + 1 < MAX_LISTED_OBJECT_DEPTH {
+            if depth + 1 < MAX_DESCRIBED_SCHEMA_DEPTH {
                 self.write_nested_properties(property, depth + 1);
             }
         }
@@ -215,7 +215,7 @@ fn describe_type(whole: &Value, schema: &Value, depth: usize) -> String {
         "boolean" => "true or false".to_owned(),
         "array" => match schema
             .get("items")
-            .filter(|_| depth < MAX_LISTED_OBJECT_DEPTH)
+            .filter(|_| depth < MAX_DESCRIBED_SCHEMA_DEPTH)
             .map(|items| describe_type(whole, resolve_reference(whole, items), depth + 1))
         {
             Some(inner) if inner != "any value" => format!("list, each {inner}"),
@@ -260,7 +260,7 @@ fn has_inexpressible_keyword(schema: &Value, depth: usize) -> bool {
     }
     match schema {
         Value::Object(entries) => entries.iter().any(|(key, value)| {
-            UNLISTABLE_SCHEMA_KEYWORDS.contains(&key.as_str())
+            SCHEMA_KEYWORDS_BEYOND_PROPERTIES.contains(&key.as_str())
                 || has_inexpressible_keyword(value, depth + 1)
         }),
         Value::Array(values) => values

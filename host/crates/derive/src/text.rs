@@ -125,7 +125,7 @@ pub(super) fn end_with_full_stop(text: &str) -> String {
 }
 
 /// Joins the first `most` names with commas, and appends the number of the remaining names.
-pub(super) fn join_first_names<T: AsRef<str>>(names: &[T], most: usize) -> String {
+pub(super) fn join_names_with_limit<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(most) {
         0 => shown.join(", "),

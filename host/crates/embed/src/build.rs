@@ -14,7 +14,7 @@ use super::{PackedFilePathAndContent, RELEASE_COMPRESSION_LEVEL, pack_files, rea
 /// # Errors
 /// A part cannot be read, or the packed file cannot be written.
 #[expect(clippy::print_stdout, reason = "cargo reads it")]
-pub fn pack_into_out_dir(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
+pub fn pack_files_into_out_dir(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let mut files = Vec::new();
     for (from, to) in parts {

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::decompress_with_base;
+use super::decompress_with_dictionary;
 
 /// Packed files embedded in the program. They are unpacked once, and stay in memory until the
 /// program ends.
@@ -62,7 +62,7 @@ impl UnpackedEmbeddedFiles {
         if packed.is_empty() {
             return Ok(Self::default());
         }
-        let archive = decompress_with_base(&[], packed)?;
+        let archive = decompress_with_dictionary(&[], packed)?;
         let mut files = Vec::new();
         for entry in tar::Archive::new(archive.as_slice()).entries()? {
             let entry = entry?;

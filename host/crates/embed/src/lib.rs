@@ -3,7 +3,7 @@
 //! Build scripts pack; the program unpacks what it needs in memory. Core plugins share most of
 //! their code, so their files are packed together, and native code is packed relative to other
 //! native code. The result has a third of the size that gzip reaches, whose window is only 32 KiB.
-//! The crate knows nothing about plugins. Start from [`build::pack_into_out_dir`] and
+//! The crate knows nothing about plugins. Start from [`build::pack_files_into_out_dir`] and
 //! [`EmbeddedPackedFolder`].
 
 pub mod build;
@@ -70,7 +70,7 @@ pub fn pack_files(files: &[PackedFilePathAndContent], level: i32) -> io::Result<
         header.set_mode(0o644);
         archive.append_data(&mut header, path, content.as_slice())?;
     }
-    compress_with_base(&[], &archive.into_inner()?, level)
+    compress_with_dictionary(&[], &archive.into_inner()?, level)
 }
 
 /// Packs bytes relative to `base`, which may be empty: parts that also occur in `base` take almost
@@ -78,7 +78,7 @@ pub fn pack_files(files: &[PackedFilePathAndContent], level: i32) -> io::Result<
 ///
 /// # Errors
 /// Memory is exhausted.
-pub fn compress_with_base(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
+pub fn compress_with_dictionary(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
     let mut encoder = write::Encoder::with_ref_prefix(Vec::new(), level, base)?;
     encoder.window_log(ZSTD_WINDOW_LOG2_BYTES)?;
     encoder.long_distance_matching(true)?;
@@ -89,13 +89,13 @@ pub fn compress_with_base(base: &[u8], bytes: &[u8], level: i32) -> io::Result<V
     encoder.finish()
 }
 
-/// Unpacks the output of [`compress_with_base`], with the same `base`. Needs almost no memory
+/// Unpacks the output of [`compress_with_dictionary`], with the same `base`. Needs almost no memory
 /// besides the result.
 ///
 /// # Errors
 /// The bytes are not compressed with zstd, do not declare their size or declare too large a one, or
 /// do not match their checksum, for example because `base` differs.
-pub fn decompress_with_base(base: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
+pub fn decompress_with_dictionary(base: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
     let refused = |code| io::Error::other(zstd_safe::get_error_name(code));
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let size = zstd_safe::get_frame_content_size(packed).map_err(|_| invalid())?;
@@ -150,42 +150,43 @@ mod tests {
         let base = noise(1, 700_000);
         let mut bytes = base.clone();
         bytes.splice(1000..2000, noise(2, 300));
-        let packed = compress_with_base(&base, &bytes, RELEASE_COMPRESSION_LEVEL).unwrap();
+        let packed = compress_with_dictionary(&base, &bytes, RELEASE_COMPRESSION_LEVEL).unwrap();
         assert!(packed.len() < 2000, "{}", packed.len());
-        assert_eq!(decompress_with_base(&base, &packed).unwrap(), bytes);
+        assert_eq!(decompress_with_dictionary(&base, &packed).unwrap(), bytes);
     }
 
     #[test]
     fn damaged_bytes_and_another_base_are_an_error() {
         let base = noise(1, 1000);
-        let packed = compress_with_base(&base, &base, FAST_COMPRESSION_LEVEL).unwrap();
-        assert_eq!(decompress_with_base(&base, &packed).unwrap(), base);
-        assert!(decompress_with_base(&noise(2, 1000), &packed).is_err());
+        let packed = compress_with_dictionary(&base, &base, FAST_COMPRESSION_LEVEL).unwrap();
+        assert_eq!(decompress_with_dictionary(&base, &packed).unwrap(), base);
+        assert!(decompress_with_dictionary(&noise(2, 1000), &packed).is_err());
         let packed = pack_files(&[("a".to_owned(), base)], FAST_COMPRESSION_LEVEL).unwrap();
-        let whole = decompress_with_base(&[], &packed).unwrap();
+        let whole = decompress_with_dictionary(&[], &packed).unwrap();
         for length in 0..packed.len() {
             assert!(
-                decompress_with_base(&[], &packed[..length]).is_err(),
+                decompress_with_dictionary(&[], &packed[..length]).is_err(),
                 "{length}"
             );
             let mut changed = packed.clone();
             changed[length] ^= 0x10;
             // One bit of the head of a frame has no meaning.
-            let found = decompress_with_base(&[], &changed);
+            let found = decompress_with_dictionary(&[], &changed);
             assert!(
                 found.is_err() || found.is_ok_and(|found| found == whole),
                 "{length}"
             );
         }
         // A frame that says that it has 4 GiB.
-        assert!(decompress_with_base(&[], b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff").is_err());
+        assert!(decompress_with_dictionary(&[], b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff").is_err());
     }
 
     #[test]
     #[should_panic(expected = "this program is damaged")]
     fn a_program_with_a_damaged_folder_does_not_go_on_without_it() {
         assert_eq!(EmbeddedPackedFolder::new(&[]).files().count(), 0);
-        let no_tar = compress_with_base(&[], &noise(1, 2000), FAST_COMPRESSION_LEVEL).unwrap();
+        let no_tar =
+            compress_with_dictionary(&[], &noise(1, 2000), FAST_COMPRESSION_LEVEL).unwrap();
         EmbeddedPackedFolder::new(no_tar.leak()).files().count();
     }
 }

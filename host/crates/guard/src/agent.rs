@@ -6,7 +6,7 @@ use super::formats::{
     AgentFormat, ClaudeCodeHookFormat, CodexHookFormat, GooseHookFormat, OpenCodeHookFormat,
     PiHookFormat,
 };
-use super::table::{self, AgentHookTable};
+use super::table::{self, AgentHookCapabilities};
 
 /// Agent whose tool calls plugins of Rind can judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,8 +55,8 @@ impl GuardedAgent {
 
     /// Returns the table of the agent's hooks.
     #[must_use]
-    pub fn hook_table(self) -> &'static AgentHookTable {
-        table::agent_hook_table(self)
+    pub fn hook_table(self) -> &'static AgentHookCapabilities {
+        table::agent_hook_capabilities(self)
     }
 
     /// Returns the translation between the agent's JSON and Rind's events.
@@ -74,7 +74,7 @@ impl GuardedAgent {
 /// Point of Rind that a hook of another agent corresponds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GuardPoint {
+pub enum AgentHookPoint {
     /// Point before a tool call runs.
     PreTool,
     /// Point after a tool call has run.
@@ -83,7 +83,7 @@ pub enum GuardPoint {
     TurnStart,
 }
 
-impl GuardPoint {
+impl AgentHookPoint {
     /// All points.
     pub const ALL: [Self; 3] = [Self::PreTool, Self::PostTool, Self::TurnStart];
 

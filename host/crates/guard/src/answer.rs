@@ -37,7 +37,7 @@ impl HookAnswer {
 
     /// Creates a refusal by exit code, which every agent whose hooks are commands understands.
     #[must_use]
-    pub fn refusal(why: &str) -> Self {
+    pub fn from_refusal_reason(why: &str) -> Self {
         Self {
             code: REFUSED_CALL_EXIT_CODE,
             stdout: String::new(),

@@ -20,18 +20,18 @@ const GUARD_PROGRAM_TIMEOUT_MS: u64 = 50_000;
 /// JavaScript that runs the guard program; included in the module of each agent.
 const ASK_GUARD_JS_SOURCE: &str = include_str!("bridges/ask.js");
 
-const OPENCODE_BRIDGE_SOURCE: &str = include_str!("bridges/opencode.js");
+const OPENCODE_AGENT_MODULE_SOURCE: &str = include_str!("bridges/opencode.js");
 
-const PI_BRIDGE_SOURCE: &str = include_str!("bridges/pi.ts");
+const PI_AGENT_MODULE_SOURCE: &str = include_str!("bridges/pi.ts");
 
 /// Returns the source of the module for an agent; `None` if the agent's hooks are commands.
-pub(crate) fn bridge_module_source(
+pub(crate) fn agent_module_source(
     agent: GuardedAgent,
     command: &GuardHookProgram,
 ) -> Option<String> {
     let own = match agent {
-        GuardedAgent::OpenCode => OPENCODE_BRIDGE_SOURCE,
-        GuardedAgent::Pi => PI_BRIDGE_SOURCE,
+        GuardedAgent::OpenCode => OPENCODE_AGENT_MODULE_SOURCE,
+        GuardedAgent::Pi => PI_AGENT_MODULE_SOURCE,
         GuardedAgent::ClaudeCode | GuardedAgent::Codex | GuardedAgent::Goose => return None,
     };
     let text = |path: &Path| path.to_string_lossy().into_owned();

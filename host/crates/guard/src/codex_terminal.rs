@@ -8,7 +8,8 @@ const FEATURES_TABLE_KEY: &str = "features";
 const UNIFIED_EXEC_TTY_KEY: &str = "unified_exec_tty";
 
 /// Comment at the end of the line that Rind adds, by which the removal recognizes the line.
-const ADDED_LINE_COMMENT: &str = " # rind guard: what is typed into a terminal is not judged";
+const ADDED_SETTING_MARKER_COMMENT: &str =
+    " # rind guard: what is typed into a terminal is not judged";
 
 fn parse_config(config: &str) -> Result<DocumentMut, String> {
     config.parse().map_err(|error| format!("{error}"))
@@ -38,7 +39,7 @@ pub(crate) fn disable_terminals_in_codex_config(config: &str) -> Result<String, 
     let mut own = value(false);
     // Add no comment in an inline table, where it would comment out the rest of the line.
     if let (Item::Table(_), Some(own)) = (&*features, own.as_value_mut()) {
-        own.decor_mut().set_suffix(ADDED_LINE_COMMENT);
+        own.decor_mut().set_suffix(ADDED_SETTING_MARKER_COMMENT);
     }
     let features = features.as_table_like_mut();
     let features = features.ok_or_else(|| format!("its `{FEATURES_TABLE_KEY}` is not a table"))?;
@@ -50,7 +51,7 @@ pub(crate) fn disable_terminals_in_codex_config(config: &str) -> Result<String, 
 ///
 /// # Errors
 /// The settings are not TOML.
-pub(crate) fn remove_own_terminal_setting(config: &str) -> Result<String, String> {
+pub(crate) fn remove_added_terminal_setting(config: &str) -> Result<String, String> {
     let mut document = parse_config(config)?;
     let Some(features) = document
         .get_mut(FEATURES_TABLE_KEY)
@@ -60,7 +61,7 @@ pub(crate) fn remove_own_terminal_setting(config: &str) -> Result<String, String
     };
     let own = features.get(UNIFIED_EXEC_TTY_KEY).and_then(Item::as_value);
     let suffix = own.and_then(|own| own.decor().suffix()?.as_str());
-    if suffix != Some(ADDED_LINE_COMMENT) {
+    if suffix != Some(ADDED_SETTING_MARKER_COMMENT) {
         return Ok(config.to_owned());
     }
     features.remove(UNIFIED_EXEC_TTY_KEY);
@@ -93,7 +94,7 @@ mod tests {
                 disable_terminals_in_codex_config(&without).unwrap(),
                 without
             );
-            assert_eq!(remove_own_terminal_setting(&without).unwrap(), config);
+            assert_eq!(remove_added_terminal_setting(&without).unwrap(), config);
         }
     }
 
@@ -101,7 +102,7 @@ mod tests {
     fn a_line_of_the_user_is_made_safe_and_never_taken_out() {
         let own = "[features]\nunified_exec_tty = false\n";
         assert_eq!(disable_terminals_in_codex_config(own).unwrap(), own);
-        assert_eq!(remove_own_terminal_setting(own).unwrap(), own);
+        assert_eq!(remove_added_terminal_setting(own).unwrap(), own);
         assert!(!has_terminals_disabled(
             "[features]\nunified_exec_tty = true\n"
         ));

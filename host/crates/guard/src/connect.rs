@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::agent::{GuardPoint, GuardedAgent};
+use super::agent::{AgentHookPoint, GuardedAgent};
 use super::answer::HookAnswer;
 use super::error::GuardFileOrDaemonError;
 use super::event::parse_hook_payload;
-use super::folder::GuardFolder;
+use super::folder::GuardDaemonFolder;
 use super::frame::{DaemonReply, RequestHead, read_reply, write_request};
 
 /// Timeout for the complete request. It must be shorter than the agents' own timeouts, because an
@@ -27,7 +27,7 @@ const DAEMON_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of daemons that one request is sent to. A daemon that is shutting down answers
 /// that it is retired, and the request goes to its successor.
-const MAX_DAEMONS_PER_REQUEST: u32 = 4;
+const MAX_DAEMON_ATTEMPTS_PER_REQUEST: u32 = 4;
 
 /// Request of an agent to its hook.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct AgentHookRequest {
     /// Agent that runs the hook.
     pub agent: GuardedAgent,
     /// Point of Rind to which the hook corresponds.
-    pub point: GuardPoint,
+    pub point: AgentHookPoint,
     /// Bytes that the agent wrote to the hook's standard input.
     pub payload: Vec<u8>,
     /// Folder in which the agent runs the hook.
@@ -52,14 +52,14 @@ pub trait GuardDaemonStarter {
     ///
     /// # Errors
     /// Reason why no daemon was started, as a sentence.
-    fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String>;
+    fn start_daemon(&self, folder: &GuardDaemonFolder) -> Result<(), String>;
 }
 
 /// Asks the daemon for the answer to a hook. Returns a refusal if the payload is invalid, or if the
 /// daemon cannot be reached or does not answer.
 pub fn ask_daemon_for_hook_answer(
     request: &AgentHookRequest,
-    folder: Result<GuardFolder, GuardFileOrDaemonError>,
+    folder: Result<GuardDaemonFolder, GuardFileOrDaemonError>,
     start: &dyn GuardDaemonStarter,
 ) -> HookAnswer {
     let (agent, point) = (request.agent, request.point);
@@ -83,7 +83,7 @@ pub fn ask_daemon_for_hook_answer(
 /// that it is retired.
 fn request_answer_from_daemons(
     request: &AgentHookRequest,
-    folder: &GuardFolder,
+    folder: &GuardDaemonFolder,
     start: &dyn GuardDaemonStarter,
     until: Instant,
 ) -> Result<HookAnswer, GuardFileOrDaemonError> {
@@ -94,10 +94,10 @@ fn request_answer_from_daemons(
         folder: request.folder.clone(),
     };
     let mut last = String::new();
-    for _ in 0..MAX_DAEMONS_PER_REQUEST {
+    for _ in 0..MAX_DAEMON_ATTEMPTS_PER_REQUEST {
         let stream = match folder.connect_to_daemon()? {
             Some(stream) => stream,
-            None => start_and_connect(folder, start, until)?,
+            None => start_daemon_and_connect(folder, start, until)?,
         };
         match send_request_and_read_reply(stream, &head, &request.payload, until) {
             Ok(DaemonReply::Answer(answer)) => return Ok(answer),
@@ -144,8 +144,8 @@ fn send_request_and_read_reply(
 
 /// Starts a daemon and connects to it. If several hook programs try at once, one of them starts the
 /// daemon and the others wait for it.
-fn start_and_connect(
-    folder: &GuardFolder,
+fn start_daemon_and_connect(
+    folder: &GuardDaemonFolder,
     start: &dyn GuardDaemonStarter,
     until: Instant,
 ) -> Result<UnixStream, GuardFileOrDaemonError> {
@@ -186,7 +186,7 @@ fn wait_before_reconnect(until: Instant) -> Result<(), GuardFileOrDaemonError> {
 ///
 /// # Errors
 /// The path is not a usable socket.
-pub fn is_daemon_listening(folder: &GuardFolder) -> Result<bool, GuardFileOrDaemonError> {
+pub fn is_daemon_listening(folder: &GuardDaemonFolder) -> Result<bool, GuardFileOrDaemonError> {
     Ok(folder.connect_to_daemon()?.is_some())
 }
 
@@ -200,7 +200,7 @@ mod tests {
     struct NoDaemon;
 
     impl GuardDaemonStarter for NoDaemon {
-        fn start_daemon(&self, _: &GuardFolder) -> Result<(), String> {
+        fn start_daemon(&self, _: &GuardDaemonFolder) -> Result<(), String> {
             Err("no daemon is started".to_owned())
         }
     }
@@ -208,7 +208,7 @@ mod tests {
     fn request(payload: &[u8]) -> AgentHookRequest {
         AgentHookRequest {
             agent: GuardedAgent::Codex,
-            point: GuardPoint::PreTool,
+            point: AgentHookPoint::PreTool,
             payload: payload.to_vec(),
             folder: "/".into(),
             build: "a".to_owned(),
@@ -228,13 +228,13 @@ mod tests {
             (b"\xff\xfe{", "not valid JSON"),
             (b"{\"session_id\":\"s\0", "not valid JSON"),
         ] {
-            let folder = GuardFolder::open(data.path());
+            let folder = GuardDaemonFolder::open(data.path());
             let answer = ask_daemon_for_hook_answer(&request(payload), folder, &NoDaemon);
             assert_eq!(answer.code, 2);
             assert!(answer.stderr.contains(why), "{}", answer.stderr);
         }
         let deep = format!("{}{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
-        let folder = GuardFolder::open(data.path());
+        let folder = GuardDaemonFolder::open(data.path());
         let answer = ask_daemon_for_hook_answer(&request(deep.as_bytes()), folder, &NoDaemon);
         assert_eq!(answer.code, 2);
     }
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn garbage_of_a_daemon_and_one_that_hangs_up_are_refusals() {
         let data = tempfile::tempdir().unwrap();
-        let folder = GuardFolder::open(data.path()).unwrap();
+        let folder = GuardDaemonFolder::open(data.path()).unwrap();
         let listener = folder.create_listener().unwrap();
         let serve = async move {
             for reply in [b"garbage".as_slice(), b"{\"answer\":7}", b""] {

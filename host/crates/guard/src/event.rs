@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rind_lib::message::EffectClass;
 use serde_json::Value;
 
-use super::agent::{GuardPoint, GuardedAgent};
+use super::agent::{AgentHookPoint, GuardedAgent};
 use super::result::ToolResultTextsWithPaths;
 
 /// Maximum size of the payload that an agent sends to its hook, in bytes.
@@ -70,7 +70,7 @@ pub(crate) struct InvalidHookPayloadError {
 /// The payload is too large, is not a JSON object, or lacks a field that the point needs.
 pub(crate) fn parse_hook_payload(
     agent: GuardedAgent,
-    point: GuardPoint,
+    point: AgentHookPoint,
     bytes: &[u8],
 ) -> Result<(Value, AgentHookEvent), InvalidHookPayloadError> {
     let title = agent.hook_table().title;
@@ -100,7 +100,7 @@ pub(crate) fn parse_hook_payload(
 }
 
 /// Returns the text in a required field of the hook's payload.
-pub(crate) fn required_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
+pub(crate) fn required_text_field<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
     let text = payload.get(key).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())
         .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
@@ -115,7 +115,7 @@ pub(crate) fn required_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Va
 
 /// Returns a required short text field of the payload: an id, or the name of a tool.
 pub(crate) fn required_id_or_tool_name(payload: &Value, key: &str) -> Result<String, String> {
-    let name = required_text(payload, key)?;
+    let name = required_text_field(payload, key)?;
     if name.len() > MAX_ID_OR_TOOL_NAME_BYTES || name.chars().any(char::is_control) {
         return Err(format!(
             "`{key}` is longer than {MAX_ID_OR_TOOL_NAME_BYTES} bytes or has control characters"

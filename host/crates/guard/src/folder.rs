@@ -46,11 +46,11 @@ const MAX_SOCKET_PATH_BYTES: usize = 100;
 
 /// Private folder of the guard.
 #[derive(Clone, Debug)]
-pub struct GuardFolder {
+pub struct GuardDaemonFolder {
     path: PathBuf,
 }
 
-impl GuardFolder {
+impl GuardDaemonFolder {
     /// Opens the guard's folder in a data folder, and creates it if it is missing.
     ///
     /// # Errors
@@ -326,27 +326,31 @@ mod tests {
     #[test]
     fn a_folder_that_others_may_enter_or_that_is_a_link_is_refused() {
         let data = data();
-        let folder = GuardFolder::open(data.path()).unwrap();
+        let folder = GuardDaemonFolder::open(data.path()).unwrap();
         let mode = |mode| {
             let access = std::fs::Permissions::from_mode(mode);
             std::fs::set_permissions(folder.path(), access).unwrap();
         };
         mode(0o755);
-        let refused = GuardFolder::open(data.path()).unwrap_err().to_string();
+        let refused = GuardDaemonFolder::open(data.path())
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("mode 755"), "{refused}");
         mode(0o700);
-        GuardFolder::open(data.path()).unwrap();
+        GuardDaemonFolder::open(data.path()).unwrap();
         let elsewhere = data.path().join("elsewhere");
         std::fs::rename(folder.path(), &elsewhere).unwrap();
         symlink(&elsewhere, folder.path()).unwrap();
-        let refused = GuardFolder::open(data.path()).unwrap_err().to_string();
+        let refused = GuardDaemonFolder::open(data.path())
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("not a folder"), "{refused}");
     }
 
     #[tokio::test]
     async fn what_stands_in_place_of_the_socket_is_refused() {
         let data = data();
-        let folder = GuardFolder::open(data.path()).unwrap();
+        let folder = GuardDaemonFolder::open(data.path()).unwrap();
         assert!(folder.connect_to_daemon().unwrap().is_none());
         std::fs::write(folder.socket_path(), "").unwrap();
         assert!(folder.connect_to_daemon().is_err());

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-use super::agent::{GuardPoint, GuardedAgent};
+use super::agent::{AgentHookPoint, GuardedAgent};
 use super::answer::HookAnswer;
 use super::event::MAX_HOOK_PAYLOAD_BYTES;
 
@@ -29,7 +29,7 @@ pub(crate) struct RequestHead {
     /// Id of the hook program's build and of the folders that the program uses.
     pub(crate) build: String,
     pub(crate) agent: GuardedAgent,
-    pub(crate) point: GuardPoint,
+    pub(crate) point: AgentHookPoint,
     /// Folder in which the agent started the program.
     pub(crate) folder: PathBuf,
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::agent::{GuardPoint, GuardedAgent};
-use super::bridge::{INSTALLED_MODULE_FIRST_LINE_PREFIX, bridge_module_source};
+use super::agent::{AgentHookPoint, GuardedAgent};
+use super::bridge::{INSTALLED_MODULE_FIRST_LINE_PREFIX, agent_module_source};
 use super::codex_terminal::{
-    disable_terminals_in_codex_config, has_terminals_disabled, remove_own_terminal_setting,
+    disable_terminals_in_codex_config, has_terminals_disabled, remove_added_terminal_setting,
 };
 use super::codex_trust::{HooksBeforeAndAfterChange, are_hooks_trusted, update_codex_hook_trust};
 use super::error::GuardFileOrDaemonError;
@@ -21,7 +21,7 @@ use super::jsonc::{HookInSettingsFile, find_hooks as find_in, parse_jsonc, repla
 const AGENT_HOOK_TIMEOUT_SECONDS: u32 = 60;
 
 /// Name of the small hook program, `rind-guard-hook`, which does only what `rind guard hook` does.
-const SMALL_HOOK_PROGRAM_NAME: &str = "rind-guard-hook";
+const DEDICATED_HOOK_PROGRAM_NAME: &str = "rind-guard-hook";
 
 /// Program that an installed hook starts.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub enum GuardInstallState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledHook {
     /// Rind's name for the point at which the hook runs.
-    pub point: GuardPoint,
+    pub point: AgentHookPoint,
     /// Name of the agent's event.
     pub event: String,
     /// Command line that the agent passes to a shell, or that the agent's module runs.
@@ -60,7 +60,7 @@ pub struct InstalledHook {
 impl GuardHookProgram {
     /// Returns the line that a shell runs at a hook. With `|| exit 2`, any other failure, such as a
     /// missing program or a crash, is a refusal too.
-    fn shell_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
+    fn shell_line(&self, agent: GuardedAgent, point: AgentHookPoint) -> String {
         format!("{} || exit 2", self.hook_command_line(agent, point))
     }
 
@@ -73,7 +73,7 @@ impl GuardHookProgram {
         is_named.then(|| line.replacen(&flag, &rind_home_argument(home), 1))
     }
 
-    fn hook_command_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
+    fn hook_command_line(&self, agent: GuardedAgent, point: AgentHookPoint) -> String {
         let home = self
             .home
             .as_deref()
@@ -101,7 +101,7 @@ fn is_guard_hook_command(agent: GuardedAgent, command: &str) -> bool {
     let name = agent.name();
     let forms = [
         format!(" guard hook {name} "),
-        format!("/{SMALL_HOOK_PROGRAM_NAME}' {name} "),
+        format!("/{DEDICATED_HOOK_PROGRAM_NAME}' {name} "),
     ];
     forms.iter().any(|form| command.contains(form))
 }
@@ -113,7 +113,7 @@ fn list_hooks_to_install(
 ) -> Vec<(&'static str, Value)> {
     let rows = agent.hook_table().points.iter();
     let rows = rows.flat_map(|row| row.events.iter().map(|event| (row.point, *event)));
-    let hook = |(point, event): (GuardPoint, &'static str)| {
+    let hook = |(point, event): (AgentHookPoint, &'static str)| {
         let mut hook = json!({
             "type": "command",
             "command": command.shell_line(agent, point),
@@ -124,7 +124,7 @@ fn list_hooks_to_install(
             GuardedAgent::Goose => Some("on_failure"),
             _ => None,
         };
-        if let (Some(switch), GuardPoint::PreTool, Some(fields)) =
+        if let (Some(switch), AgentHookPoint::PreTool, Some(fields)) =
             (switch, point, hook.as_object_mut())
         {
             fields.insert(switch.to_owned(), "block".into());
@@ -143,11 +143,11 @@ pub fn plan_guard_install(
     places: &AgentSettingsRootFolders,
     command: &GuardHookProgram,
 ) -> Result<Vec<FileChange>, GuardFileOrDaemonError> {
-    if guard_install_state(agent, places, command)? == GuardInstallState::Installed {
+    if read_guard_install_state(agent, places, command)? == GuardInstallState::Installed {
         return Ok(Vec::new());
     }
     let file = places.hook_file_path(agent);
-    if let Some(text) = bridge_module_source(agent, command) {
+    if let Some(text) = agent_module_source(agent, command) {
         check_module_is_written_by_rind(&file)?;
         return Ok(FileChange::from_new_text(file, Some(text))?
             .into_iter()
@@ -217,7 +217,7 @@ pub fn plan_guard_removal(
 ///
 /// # Errors
 /// As for [`plan_guard_install`].
-pub fn guard_install_state(
+pub fn read_guard_install_state(
     agent: GuardedAgent,
     places: &AgentSettingsRootFolders,
     command: &GuardHookProgram,
@@ -227,7 +227,7 @@ pub fn guard_install_state(
     let Some(text) = read_settings_file(&file)? else {
         return Ok(GuardInstallState::Absent);
     };
-    if let Some(own) = bridge_module_source(agent, command) {
+    if let Some(own) = agent_module_source(agent, command) {
         return Ok(
             match (
                 text == own,
@@ -294,7 +294,7 @@ pub fn find_hooks(
         let row = rows.clone().find(|row| row.events.contains(&event));
         row.map(|row| row.point)
     };
-    if bridge_module_source(agent, command).is_some() {
+    if agent_module_source(agent, command).is_some() {
         if !text.starts_with(INSTALLED_MODULE_FIRST_LINE_PREFIX) {
             return Ok(Vec::new());
         }
@@ -384,7 +384,7 @@ fn plan_codex_config_change(
     let text = update_codex_hook_trust(&text, file, &hooks).map_err(wrong)?;
     let text = match after {
         Some(_) => disable_terminals_in_codex_config(&text).map_err(wrong)?,
-        None => remove_own_terminal_setting(&text).map_err(wrong)?,
+        None => remove_added_terminal_setting(&text).map_err(wrong)?,
     };
     FileChange::from_new_text(config, Some(text))
 }

@@ -31,18 +31,20 @@ mod sessions;
 mod table;
 mod tools;
 
-pub use agent::{GuardPoint, GuardedAgent};
+pub use agent::{AgentHookPoint, GuardedAgent};
 pub use answer::HookAnswer;
 pub use connect::{
     AgentHookRequest, GuardDaemonStarter, ask_daemon_for_hook_answer, is_daemon_listening,
 };
 pub use error::GuardFileOrDaemonError;
 pub use files::{AgentSettingsRootFolders, FileChange};
-pub use folder::GuardFolder;
+pub use folder::GuardDaemonFolder;
 pub use install::{
-    GuardHookProgram, GuardInstallState, InstalledHook, find_hooks, guard_install_state,
-    plan_guard_install, plan_guard_removal,
+    GuardHookProgram, GuardInstallState, InstalledHook, find_hooks, plan_guard_install,
+    plan_guard_removal, read_guard_install_state,
 };
-pub use probe::{AgentReactionToHookAnswer, SampleHookCall, interpret_hook_output, probe_payload};
+pub use probe::{
+    AgentReactionToHookAnswer, SampleHookCall, hook_payload_for_probe, interpret_hook_output,
+};
 pub use serve::{GuardSessionOpener, GuardSessionRequest, run_guard_daemon};
-pub use table::{AgentHookEffect, AgentHookTable, HookPointRow, hook_points_without_event};
+pub use table::{AgentHookCapabilities, AgentHookEffect, HookPointRow, hook_points_without_event};

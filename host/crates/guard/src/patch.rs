@@ -10,7 +10,7 @@ use rind_lib::message::EffectClass;
 use serde_json::json;
 
 use super::event::ToolCallWithRindNames;
-use super::tools::to_rind_path;
+use super::tools::to_workspace_relative_path;
 
 /// Maximum number of files in a patch.
 const MAX_FILES_PER_PATCH: usize = 200;
@@ -70,7 +70,7 @@ pub(crate) fn split_patch_into_calls(
         };
         match line.trim().strip_prefix(MOVE_FILE_HEADER) {
             Some(path) => file.moved_to = Some(path.trim().to_owned()),
-            None => add_patch_line_to_file(file, line),
+            None => append_line_to_patched_file(file, line),
         }
     }
     if files.is_empty() {
@@ -96,7 +96,7 @@ fn parse_file_header(line: &str) -> Option<(PatchFileChangeKind, &str)> {
         .or_else(|| is(DELETE_FILE_HEADER, PatchFileChangeKind::Delete))
 }
 
-fn add_patch_line_to_file(file: &mut PatchedFile, line: &str) {
+fn append_line_to_patched_file(file: &mut PatchedFile, line: &str) {
     let (is_old, is_new, text) = match (line.chars().next(), line.get(1..)) {
         (Some('+'), Some(text)) => (false, true, text),
         (Some('-'), Some(text)) => (true, false, text),
@@ -121,7 +121,7 @@ fn tool_calls_for_patched_file(
         arguments,
         effect_class: EffectClass::Write,
     };
-    let path = to_rind_path(&file.path, workspace);
+    let path = to_workspace_relative_path(&file.path, workspace);
     let mut calls = vec![match file.kind {
         PatchFileChangeKind::Update => call(
             "edit_file",
@@ -133,7 +133,7 @@ fn tool_calls_for_patched_file(
         }
     }];
     if let Some(to) = &file.moved_to {
-        let path = to_rind_path(to, workspace);
+        let path = to_workspace_relative_path(to, workspace);
         calls.push(call(
             "write_file",
             json!({"path": path, "content": file.new}),

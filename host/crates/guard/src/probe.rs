@@ -28,7 +28,7 @@ impl SampleHookCall {
 
 /// Returns the payload that an agent sends before it runs the command.
 #[must_use]
-pub fn probe_payload(agent: GuardedAgent, call: SampleHookCall, folder: &Path) -> Value {
+pub fn hook_payload_for_probe(agent: GuardedAgent, call: SampleHookCall, folder: &Path) -> Value {
     let (command, folder) = (call.command(), folder.to_string_lossy());
     match agent {
         GuardedAgent::ClaudeCode => json!({

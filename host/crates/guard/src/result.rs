@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Keys whose text is the type of a value. Agents validate such a text, so the guard never replaces
 /// it.
-const VALUE_TYPE_KEYS: &[&str] = &["type", "mode", "mimeType", "media_type"];
+const KEYS_HOLDING_TYPE_NAMES: &[&str] = &["type", "mode", "mimeType", "media_type"];
 
 /// Keys under which an object with binary data stores the encoded bytes.
 const BINARY_DATA_KEYS: &[&str] = &["data", "base64", "blob"];
@@ -78,7 +78,7 @@ impl ToolResultTextsWithPaths {
                     || fields.get("type").is_some_and(is_media);
                 for (key, field) in fields {
                     let key_text = key.as_str();
-                    let is_kept = VALUE_TYPE_KEYS.contains(&key_text)
+                    let is_kept = KEYS_HOLDING_TYPE_NAMES.contains(&key_text)
                         || has_bytes && BINARY_DATA_KEYS.contains(&key_text);
                     if is_kept && field.is_string() {
                         continue;
@@ -105,12 +105,12 @@ impl ToolResultTextsWithPaths {
     ///
     /// # Errors
     /// The result has no text that could be replaced.
-    pub(crate) fn replace_texts_in(
+    pub(crate) fn result_with_replaced_texts(
         &self,
         result: &Value,
         content: &Parts,
     ) -> Result<Value, String> {
-        let texts = self.replacement_texts(content)?;
+        let texts = self.replacement_for_each_text(content)?;
         let mut result = result.clone();
         for (place, text) in self.places.iter().zip(texts) {
             let mut at = Some(&mut result);
@@ -128,8 +128,8 @@ impl ToolResultTextsWithPaths {
     }
 
     /// Returns the text that replaces each of `self.texts`, in the same order; see
-    /// [`Self::replace_texts_in`].
-    fn replacement_texts(&self, content: &Parts) -> Result<Vec<String>, String> {
+    /// [`Self::result_with_replaced_texts`].
+    fn replacement_for_each_text(&self, content: &Parts) -> Result<Vec<String>, String> {
         let texts: Vec<String> = content.iter().filter_map(text_of_part).collect();
         let n_parts = content.iter().count();
         if texts.len() == n_parts && n_parts == self.texts.len() {
@@ -164,7 +164,9 @@ mod tests {
         let result = json!({"stdout": "a key", "stderr": "", "interrupted": false, "type": "text"});
         let texts = ToolResultTextsWithPaths::find_texts_within_limit(&result).unwrap();
         assert_eq!(texts.to_message_parts().text(), "a key");
-        let masked = texts.replace_texts_in(&result, &"a ***".into()).unwrap();
+        let masked = texts
+            .result_with_replaced_texts(&result, &"a ***".into())
+            .unwrap();
         assert_eq!(
             masked,
             json!({"stdout": "a ***", "stderr": "", "interrupted": false, "type": "text"})
@@ -181,8 +183,8 @@ mod tests {
         assert_eq!(texts.texts, ["a", "b", "c", "d"]);
         let many: Value = (0..=MAX_JUDGED_RESULT_TEXTS).map(|_| "x").collect();
         assert!(ToolResultTextsWithPaths::find_texts_within_limit(&many).is_err());
-        let withheld =
-            ToolResultTextsWithPaths::find_all_texts(&many).replace_texts_in(&many, &"gone".into());
+        let withheld = ToolResultTextsWithPaths::find_all_texts(&many)
+            .result_with_replaced_texts(&many, &"gone".into());
         let withheld = withheld.unwrap();
         let left = withheld
             .as_array()
@@ -197,14 +199,16 @@ mod tests {
         let result =
             json!([{"type": "text", "text": "short"}, {"type": "text", "text": "the longest"}]);
         let texts = ToolResultTextsWithPaths::find_texts_within_limit(&result).unwrap();
-        let masked = texts.replace_texts_in(&result, &"gone".into()).unwrap();
+        let masked = texts
+            .result_with_replaced_texts(&result, &"gone".into())
+            .unwrap();
         assert_eq!(
             masked,
             json!([{"type": "text", "text": ""}, {"type": "text", "text": "gone"}])
         );
         let none = ToolResultTextsWithPaths::find_texts_within_limit(&json!({"ok": true})).unwrap();
         assert!(
-            none.replace_texts_in(&json!({"ok": true}), &"x".into())
+            none.result_with_replaced_texts(&json!({"ok": true}), &"x".into())
                 .is_err()
         );
     }

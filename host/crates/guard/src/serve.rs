@@ -17,7 +17,7 @@ use super::agent::GuardedAgent;
 use super::answer::HookAnswer;
 use super::error::GuardFileOrDaemonError;
 use super::event::parse_hook_payload;
-use super::folder::{GuardFolder, require_same_user_peer};
+use super::folder::{GuardDaemonFolder, require_same_user_peer};
 use super::frame::{DaemonReply, RequestHead, read_request, write_reply};
 use super::sessions::OpenGuardSessions;
 
@@ -41,7 +41,7 @@ const SHUTDOWN_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time for which the daemon accepts pending connections after it removed the socket file. Each
 /// accepted connection restarts the time.
-const FINAL_ACCEPT_TIMEOUT: Duration = Duration::from_millis(5);
+const PENDING_CONNECTION_ACCEPT_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Time that a daemon waits for the previous daemon to end. It is longer than the previous daemon
 /// needs to finish its requests and close its sessions.
@@ -70,7 +70,7 @@ pub trait GuardSessionOpener: Send + Sync {
 
     /// Returns a text that changes whenever settings or plugins change. The daemon compares it at
     /// each request.
-    fn settings_stamp(&self) -> String;
+    fn configuration_fingerprint(&self) -> String;
 }
 
 /// State of the daemon that the tasks of all connections share.
@@ -88,7 +88,7 @@ struct GuardDaemonState {
 /// # Errors
 /// The socket cannot be created.
 pub async fn run_guard_daemon(
-    folder: &GuardFolder,
+    folder: &GuardDaemonFolder,
     backend: Arc<dyn GuardSessionOpener>,
     build: String,
     cancel: &CancellationToken,
@@ -113,7 +113,7 @@ pub async fn run_guard_daemon(
     let (retire, mut retired) = mpsc::channel(1);
     let state = Arc::new(GuardDaemonState {
         sessions: OpenGuardSessions::new(backend.clone()),
-        stamp: backend.settings_stamp(),
+        stamp: backend.configuration_fingerprint(),
         backend,
         build,
         retire,
@@ -157,7 +157,9 @@ pub async fn run_guard_daemon(
     folder.remove_socket();
     // Accept the connections that are already in the backlog. They get an answer, or the reply that
     // this daemon is retired.
-    while let Ok(Ok((stream, _))) = timeout(FINAL_ACCEPT_TIMEOUT, listener.accept()).await {
+    while let Ok(Ok((stream, _))) =
+        timeout(PENDING_CONNECTION_ACCEPT_TIMEOUT, listener.accept()).await
+    {
         let state = state.clone();
         running.spawn(async move { serve_request(&state, stream).await });
     }
@@ -208,7 +210,7 @@ async fn serve_request(state: &GuardDaemonState, mut stream: UnixStream) {
 fn daemon_retire_reason(state: &GuardDaemonState, head: &RequestHead) -> Option<&'static str> {
     if head.build != state.build {
         Some("the program is another build")
-    } else if state.backend.settings_stamp() != state.stamp {
+    } else if state.backend.configuration_fingerprint() != state.stamp {
         Some("settings or plugins have changed")
     } else {
         None

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rind_lib::Session;
 use rind_lib::host::{
     ClientToolCallReceiver, ClientToolCallSender, ExternalAgentRequest,
-    ExternalAgentRequestSubject, HookChangeForExternalAgent, VerdictForExternalAgent,
+    ExternalAgentRequestContent, HookChangedValue, VerdictForExternalAgent,
 };
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::message::{EffectClass, ToolCall};
 use rind_lib::text::format_error_chain;
 use serde_json::Value;
@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use super::agent::GuardedAgent;
 use super::event::{AgentHookEvent, AgentHookEventKind, ToolCallWithRindNames};
 use super::serve::{GuardSessionOpener, GuardSessionRequest};
-use super::tools::{PATH_ARGUMENT_NAME, to_rind_path};
+use super::tools::{PATH_ARGUMENT_NAME, to_workspace_relative_path};
 
 /// Time without a request after which a session is closed. The next request resumes it.
 const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -76,13 +76,13 @@ impl OpenGuardSessions {
         event: &AgentHookEvent,
     ) -> Result<VerdictForExternalAgent, String> {
         let folder = event.folder.clone().unwrap_or(started_in);
-        let id = guard_session_id(agent, &event.session);
+        let id = to_guard_session_id(agent, &event.session);
         let order = GuardSessionRequest { agent, id, folder };
         let opened = self.get_or_open_client(&order).await?;
-        let judged = judge_event_parts(&opened, agent, event, &order.folder).await;
+        let judged = request_event_verdict(&opened, agent, event, &order.folder).await;
         if opened.client.is_closed() {
             // Remove the entry, so that the next request opens the session again.
-            lock(&self.open).remove(&order.id);
+            lock_ignoring_poison(&self.open).remove(&order.id);
         }
         judged
     }
@@ -93,7 +93,7 @@ impl OpenGuardSessions {
         order: &GuardSessionRequest,
     ) -> Result<SessionClientAndFolder, String> {
         let cell = {
-            let mut open = lock(&self.open);
+            let mut open = lock_ignoring_poison(&self.open);
             if open.len() >= MAX_OPEN_SESSIONS && !open.contains_key(&order.id) {
                 remove_oldest_session(&mut open);
             }
@@ -120,7 +120,7 @@ impl OpenGuardSessions {
     /// Closes the sessions that had no request within the time [`SESSION_IDLE_TIMEOUT`]. Returns
     /// whether any session is still open.
     pub(crate) fn close_idle_sessions(&self) -> bool {
-        let mut open = lock(&self.open);
+        let mut open = lock_ignoring_poison(&self.open);
         open.retain(|_, session| session.used.elapsed() < SESSION_IDLE_TIMEOUT);
         !open.is_empty()
     }
@@ -128,7 +128,7 @@ impl OpenGuardSessions {
     /// Closes all sessions and waits at most the time [`CLOSE_ALL_SESSIONS_TIMEOUT`] until they
     /// have ended.
     pub(crate) async fn close_all_sessions(&self) {
-        lock(&self.open).clear();
+        lock_ignoring_poison(&self.open).clear();
         self.cancel.cancel();
         self.tasks.close();
         if tokio::time::timeout(CLOSE_ALL_SESSIONS_TIMEOUT, self.tasks.wait())
@@ -142,13 +142,13 @@ impl OpenGuardSessions {
 
 /// Lets the session judge the calls, the result or the prompt of an event in order, until one is
 /// refused. `folder` is the agent's current folder.
-async fn judge_event_parts(
+async fn request_event_verdict(
     opened: &SessionClientAndFolder,
     agent: GuardedAgent,
     event: &AgentHookEvent,
     folder: &Path,
 ) -> Result<VerdictForExternalAgent, String> {
-    let moved = AgentFolderChange::detect_agent_folder_move(folder, &opened.folder);
+    let moved = AgentPathTranslator::detect_agent_folder_move(folder, &opened.folder);
     let mut all = VerdictForExternalAgent::default();
     let acts = to_external_agent_actions(agent, &event.act, moved.as_ref());
     let is_one = acts.len() == 1;
@@ -169,13 +169,13 @@ async fn judge_event_parts(
         }
         all.changed = match (verdict.changed, &moved, &event.act) {
             (
-                Some(HookChangeForExternalAgent::Arguments(own)),
+                Some(HookChangedValue::Arguments(own)),
                 Some(moved),
                 AgentHookEventKind::Call { calls, .. },
             ) => {
                 let given = calls.first().map(|call| &call.arguments);
-                Some(HookChangeForExternalAgent::Arguments(
-                    moved.restore_agent_arguments(own, given),
+                Some(HookChangedValue::Arguments(
+                    moved.translate_changed_arguments(own, given),
                 ))
             }
             (changed, ..) => changed,
@@ -187,12 +187,12 @@ async fn judge_event_parts(
 }
 
 /// The agent's current folder and the folder in which the session began, if the two differ.
-struct AgentFolderChange<'a> {
+struct AgentPathTranslator<'a> {
     now: PathBuf,
     begun: &'a Path,
 }
 
-impl<'a> AgentFolderChange<'a> {
+impl<'a> AgentPathTranslator<'a> {
     /// Compares the agent's current folder with the folder in which its session began; `None` if
     /// they are the same.
     fn detect_agent_folder_move(now: &Path, begun: &'a Path) -> Option<Self> {
@@ -206,7 +206,7 @@ impl<'a> AgentFolderChange<'a> {
         let mut arguments = arguments.clone();
         if let Some(Value::String(path)) = arguments.get_mut(PATH_ARGUMENT_NAME) {
             let whole = self.now.join(&*path);
-            *path = to_rind_path(&whole.to_string_lossy(), Some(self.begun));
+            *path = to_workspace_relative_path(&whole.to_string_lossy(), Some(self.begun));
         }
         arguments
     }
@@ -214,7 +214,7 @@ impl<'a> AgentFolderChange<'a> {
     /// Converts the arguments that a plugin changed to arguments for the agent. If the plugin did
     /// not change the path, restores the agent's own path; otherwise makes the path absolute.
     /// `given` has the arguments before the change.
-    fn restore_agent_arguments(&self, mut changed: Value, given: Option<&Value>) -> Value {
+    fn translate_changed_arguments(&self, mut changed: Value, given: Option<&Value>) -> Value {
         let seen = given.map(|given| self.make_argument_path_relative(given));
         let is_same = seen
             .is_some_and(|seen| seen.get(PATH_ARGUMENT_NAME) == changed.get(PATH_ARGUMENT_NAME));
@@ -262,7 +262,7 @@ async fn serve_session_calls(
 
 /// Returns the id of Rind's session: the agent's name, then the agent's session id, or a hash if
 /// that id is too long or has other characters than letters, digits, `-`, `_` and `.`.
-fn guard_session_id(agent: GuardedAgent, theirs: &str) -> String {
+fn to_guard_session_id(agent: GuardedAgent, theirs: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = agent.name();
     if theirs.len() <= MAX_UNHASHED_SESSION_ID_BYTES && theirs.chars().all(is_plain) {
@@ -277,8 +277,8 @@ fn guard_session_id(agent: GuardedAgent, theirs: &str) -> String {
 fn to_external_agent_actions(
     agent: GuardedAgent,
     act: &AgentHookEventKind,
-    moved: Option<&AgentFolderChange<'_>>,
-) -> Vec<ExternalAgentRequestSubject> {
+    moved: Option<&AgentPathTranslator<'_>>,
+) -> Vec<ExternalAgentRequestContent> {
     let call_of = |id: &str, call: &ToolCallWithRindNames| {
         // Do not convert the arguments of tools without an equivalent in Rind, because only the
         // agent knows which argument is a path.
@@ -291,14 +291,14 @@ fn to_external_agent_actions(
     };
     match act {
         AgentHookEventKind::Prompt(text) => {
-            vec![ExternalAgentRequestSubject::Prompt { text: text.clone() }]
+            vec![ExternalAgentRequestContent::Prompt { text: text.clone() }]
         }
         AgentHookEventKind::Result {
             id,
             call,
             texts,
             is_error,
-        } => vec![ExternalAgentRequestSubject::Result {
+        } => vec![ExternalAgentRequestContent::Result {
             call: call_of(id, call),
             content: texts.to_message_parts(),
             is_error: *is_error,
@@ -309,10 +309,10 @@ fn to_external_agent_actions(
                     0 => id.clone(),
                     at => format!("{id}.{at}"),
                 };
-                ExternalAgentRequestSubject::Call {
+                ExternalAgentRequestContent::Call {
                     call: call_of(&id, call),
                     effect_class: call.effect_class,
-                    cannot_ask: agent.hook_table().reason_agent_cannot_ask(),
+                    cannot_ask: agent.hook_table().cannot_ask_user_reason(),
                 }
             };
             calls.iter().enumerate().map(one).collect()
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn paths_are_seen_from_the_folder_in_which_the_session_began() {
-        let moved = AgentFolderChange {
+        let moved = AgentPathTranslator {
             now: "/w/src".into(),
             begun: Path::new("/w"),
         };
@@ -344,28 +344,29 @@ mod tests {
             let mut changed = own.clone();
             changed["content"] = json!("y");
             assert_eq!(
-                moved.restore_agent_arguments(changed, Some(&given))["path"],
+                moved.translate_changed_arguments(changed, Some(&given))["path"],
                 path
             );
             let elsewhere = json!({"path": "other", "content": "x"});
             assert_eq!(
-                moved.restore_agent_arguments(elsewhere, Some(&given))["path"],
+                moved.translate_changed_arguments(elsewhere, Some(&given))["path"],
                 "/w/other"
             );
         }
         assert!(
-            AgentFolderChange::detect_agent_folder_move(Path::new("/w"), Path::new("/w")).is_none()
+            AgentPathTranslator::detect_agent_folder_move(Path::new("/w"), Path::new("/w"))
+                .is_none()
         );
     }
 
     #[test]
     fn the_id_of_a_session_names_agent_and_session() {
         assert_eq!(
-            guard_session_id(GuardedAgent::Codex, "01a2-b"),
+            to_guard_session_id(GuardedAgent::Codex, "01a2-b"),
             "guard-codex-01a2-b"
         );
-        let odd = guard_session_id(GuardedAgent::Pi, "../../x\ny");
+        let odd = to_guard_session_id(GuardedAgent::Pi, "../../x\ny");
         assert!(odd.starts_with("guard-pi-") && !odd.contains('/'), "{odd}");
-        assert_ne!(odd, guard_session_id(GuardedAgent::Pi, "../../x\nz"));
+        assert_ne!(odd, to_guard_session_id(GuardedAgent::Pi, "../../x\nz"));
     }
 }

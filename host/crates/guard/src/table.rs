@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::agent::{GuardPoint, GuardedAgent};
+use super::agent::{AgentHookPoint, GuardedAgent};
 
 /// Effect that a hook can have on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ pub enum AgentHookEffect {
 impl AgentHookEffect {
     /// Returns a short name of the ability for tables.
     #[must_use]
-    pub fn ability_table_label(self) -> &'static str {
+    pub fn short_label(self) -> &'static str {
         match self {
             Self::Block => "block",
             Self::Ask => "ask",
@@ -42,7 +42,7 @@ impl AgentHookEffect {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HookPointRow {
     /// Point to which the events correspond.
-    pub point: GuardPoint,
+    pub point: AgentHookPoint,
     /// Names of the agent's events.
     pub events: &'static [&'static str],
     /// Abilities of a hook at these events. Any other effect that a plugin requests becomes a
@@ -52,7 +52,7 @@ pub struct HookPointRow {
 
 /// Description of an agent's hooks: events, abilities, behavior on failure and known gaps.
 #[derive(Debug, Serialize)]
-pub struct AgentHookTable {
+pub struct AgentHookCapabilities {
     /// Agent that has the hooks.
     pub agent: GuardedAgent,
     /// Name as the agent's makers write it.
@@ -71,23 +71,23 @@ pub struct AgentHookTable {
 
 use AgentHookEffect::{Ask, Block, ChangeArguments, ChangePrompt, ChangeResult, Note};
 
-const CLAUDE_CODE_HOOK_TABLE: AgentHookTable = AgentHookTable {
+const CLAUDE_CODE_HOOK_TABLE: AgentHookCapabilities = AgentHookCapabilities {
     agent: GuardedAgent::ClaudeCode,
     title: "Claude Code",
     version: "2.1.330",
     points: &[
         HookPointRow {
-            point: GuardPoint::PreTool,
+            point: AgentHookPoint::PreTool,
             events: &["PreToolUse"],
             can: &[Block, Ask, ChangeArguments, Note],
         },
         HookPointRow {
-            point: GuardPoint::PostTool,
+            point: AgentHookPoint::PostTool,
             events: &["PostToolUse", "PostToolUseFailure"],
             can: &[ChangeResult, Note],
         },
         HookPointRow {
-            point: GuardPoint::TurnStart,
+            point: AgentHookPoint::TurnStart,
             events: &["UserPromptSubmit"],
             can: &[Block, Note],
         },
@@ -102,23 +102,23 @@ const CLAUDE_CODE_HOOK_TABLE: AgentHookTable = AgentHookTable {
     ],
 };
 
-const CODEX_HOOK_TABLE: AgentHookTable = AgentHookTable {
+const CODEX_HOOK_TABLE: AgentHookCapabilities = AgentHookCapabilities {
     agent: GuardedAgent::Codex,
     title: "Codex",
     version: "0.171.0",
     points: &[
         HookPointRow {
-            point: GuardPoint::PreTool,
+            point: AgentHookPoint::PreTool,
             events: &["PreToolUse"],
             can: &[Block, ChangeArguments, Note],
         },
         HookPointRow {
-            point: GuardPoint::PostTool,
+            point: AgentHookPoint::PostTool,
             events: &["PostToolUse"],
             can: &[ChangeResult, Note],
         },
         HookPointRow {
-            point: GuardPoint::TurnStart,
+            point: AgentHookPoint::TurnStart,
             events: &["UserPromptSubmit"],
             can: &[Block, Note],
         },
@@ -134,23 +134,23 @@ const CODEX_HOOK_TABLE: AgentHookTable = AgentHookTable {
     ],
 };
 
-const OPENCODE_HOOK_TABLE: AgentHookTable = AgentHookTable {
+const OPENCODE_HOOK_TABLE: AgentHookCapabilities = AgentHookCapabilities {
     agent: GuardedAgent::OpenCode,
     title: "OpenCode",
     version: "1.18.33",
     points: &[
         HookPointRow {
-            point: GuardPoint::PreTool,
+            point: AgentHookPoint::PreTool,
             events: &["tool.execute.before"],
             can: &[Block, ChangeArguments, Note],
         },
         HookPointRow {
-            point: GuardPoint::PostTool,
+            point: AgentHookPoint::PostTool,
             events: &["tool.execute.after"],
             can: &[ChangeResult, Note],
         },
         HookPointRow {
-            point: GuardPoint::TurnStart,
+            point: AgentHookPoint::TurnStart,
             events: &["chat.message"],
             can: &[Block, ChangePrompt, Note],
         },
@@ -164,18 +164,18 @@ const OPENCODE_HOOK_TABLE: AgentHookTable = AgentHookTable {
     ],
 };
 
-const GOOSE_HOOK_TABLE: AgentHookTable = AgentHookTable {
+const GOOSE_HOOK_TABLE: AgentHookCapabilities = AgentHookCapabilities {
     agent: GuardedAgent::Goose,
     title: "goose",
     version: "1.51",
     points: &[
         HookPointRow {
-            point: GuardPoint::PreTool,
+            point: AgentHookPoint::PreTool,
             events: &["PreToolUse"],
             can: &[Block],
         },
         HookPointRow {
-            point: GuardPoint::PostTool,
+            point: AgentHookPoint::PostTool,
             events: &["PostToolUse", "PostToolUseFailure"],
             can: &[],
         },
@@ -188,23 +188,23 @@ const GOOSE_HOOK_TABLE: AgentHookTable = AgentHookTable {
     ],
 };
 
-const PI_HOOK_TABLE: AgentHookTable = AgentHookTable {
+const PI_HOOK_TABLE: AgentHookCapabilities = AgentHookCapabilities {
     agent: GuardedAgent::Pi,
     title: "pi",
     version: "1.5.2",
     points: &[
         HookPointRow {
-            point: GuardPoint::PreTool,
+            point: AgentHookPoint::PreTool,
             events: &["tool_call"],
             can: &[Block, Ask, ChangeArguments],
         },
         HookPointRow {
-            point: GuardPoint::PostTool,
+            point: AgentHookPoint::PostTool,
             events: &["tool_result"],
             can: &[ChangeResult, Note],
         },
         HookPointRow {
-            point: GuardPoint::TurnStart,
+            point: AgentHookPoint::TurnStart,
             events: &["input"],
             can: &[Block, ChangePrompt],
         },
@@ -218,7 +218,7 @@ const PI_HOOK_TABLE: AgentHookTable = AgentHookTable {
 };
 
 /// Returns the table of an agent.
-pub(crate) fn agent_hook_table(agent: GuardedAgent) -> &'static AgentHookTable {
+pub(crate) fn agent_hook_capabilities(agent: GuardedAgent) -> &'static AgentHookCapabilities {
     match agent {
         GuardedAgent::ClaudeCode => &CLAUDE_CODE_HOOK_TABLE,
         GuardedAgent::Codex => &CODEX_HOOK_TABLE,
@@ -228,42 +228,46 @@ pub(crate) fn agent_hook_table(agent: GuardedAgent) -> &'static AgentHookTable {
     }
 }
 
-impl AgentHookTable {
+impl AgentHookCapabilities {
     /// Returns the table's row for a point; `None` if the agent has no event for the point.
     #[must_use]
-    pub fn find_hook_point_row(&self, point: GuardPoint) -> Option<&'static HookPointRow> {
+    pub fn find_hook_point_row(&self, point: AgentHookPoint) -> Option<&'static HookPointRow> {
         self.points.iter().find(|row| row.point == point)
     }
 
     /// Whether hooks of the agent have this ability at a point.
     #[must_use]
-    pub fn supports_effect(&self, point: GuardPoint, ability: AgentHookEffect) -> bool {
+    pub fn supports_effect_at_point(
+        &self,
+        point: AgentHookPoint,
+        ability: AgentHookEffect,
+    ) -> bool {
         self.find_hook_point_row(point)
             .is_some_and(|row| row.can.contains(&ability))
     }
 
     /// Returns the reason why a hook cannot make the agent ask its user; `None` if it can.
     #[must_use]
-    pub fn reason_agent_cannot_ask(&self) -> Option<String> {
-        let can = self.supports_effect(GuardPoint::PreTool, Ask);
+    pub fn cannot_ask_user_reason(&self) -> Option<String> {
+        let can = self.supports_effect_at_point(AgentHookPoint::PreTool, Ask);
         (!can).then(|| format!("{} gives a hook no way to ask the user", self.title))
     }
 }
 
 /// Extension point whose hooks the guard calls together with those of `turn-start`.
-const POINT_CALLED_WITH_TURN_START: &str = "pre-assess";
+const PRE_ASSESS_HOOK_POINT_NAME: &str = "pre-assess";
 
 /// Selects from the points of a plugin's hooks those for which the agent has no event.
 #[must_use]
 pub fn hook_points_without_event<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str> {
     let table = agent.hook_table();
     let is_reached = |name: &str| {
-        let name = if name == POINT_CALLED_WITH_TURN_START {
+        let name = if name == PRE_ASSESS_HOOK_POINT_NAME {
             "turn-start"
         } else {
             name
         };
-        GuardPoint::from_name(name).is_some_and(|point| {
+        AgentHookPoint::from_name(name).is_some_and(|point| {
             // Accept a row without abilities: the plugin still sees the call.
             table.find_hook_point_row(point).is_some()
         })
@@ -282,7 +286,7 @@ mod tests {
             let table = agent.hook_table();
             assert_eq!(table.agent, agent);
             assert!(
-                table.supports_effect(GuardPoint::PreTool, Block),
+                table.supports_effect_at_point(AgentHookPoint::PreTool, Block),
                 "{}",
                 table.title
             );

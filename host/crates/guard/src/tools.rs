@@ -60,7 +60,7 @@ pub(crate) fn to_rind_call(
             match (known, value) {
                 (Some((PATH_ARGUMENT_NAME, _)), Value::String(path)) => (
                     PATH_ARGUMENT_NAME.to_owned(),
-                    to_rind_path(path, workspace).into(),
+                    to_workspace_relative_path(path, workspace).into(),
                 ),
                 (Some((own, _)), value) => ((*own).to_owned(), value.clone()),
                 (None, value) => (name.clone(), value.clone()),
@@ -104,7 +104,7 @@ pub(crate) fn to_agent_arguments(
         }
         let value = match value {
             Value::String(path) if own == PATH_ARGUMENT_NAME && row.is_some() => {
-                to_agent_path(path, workspace)
+                to_absolute_path_value(path, workspace)
             }
             other => other.clone(),
         };
@@ -114,7 +114,7 @@ pub(crate) fn to_agent_arguments(
 }
 
 /// Makes a path relative to the workspace, as in Rind's tools. Keeps a path outside the workspace.
-pub(crate) fn to_rind_path(path: &str, workspace: Option<&Path>) -> String {
+pub(crate) fn to_workspace_relative_path(path: &str, workspace: Option<&Path>) -> String {
     let inner = workspace.and_then(|workspace| Path::new(path).strip_prefix(workspace).ok());
     match inner {
         Some(inner) if inner.as_os_str().is_empty() => ".".to_owned(),
@@ -123,7 +123,7 @@ pub(crate) fn to_rind_path(path: &str, workspace: Option<&Path>) -> String {
     }
 }
 
-fn to_agent_path(path: &str, workspace: Option<&Path>) -> Value {
+fn to_absolute_path_value(path: &str, workspace: Option<&Path>) -> Value {
     let whole = workspace.map(|workspace| workspace.join(path));
     whole
         .and_then(|path| path.to_str().map(str::to_owned))

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rind_lib::tool::policy::Rule;
+use rind_lib::tool::policy::RuleDecision;
 use serde_json::Value;
 
 use super::ImportSourceFolders;
@@ -41,9 +41,15 @@ pub(crate) fn read_claude_code_settings(
     }
     add_markdown_files_of_folder(&folder.join("commands"), add_slash_command_template, plan)?;
     if *folder == usual {
-        plan.record_file_used_in_place(usual.join("CLAUDE.md"), "is read as your context file");
-        plan.record_file_used_in_place(usual.join("skills"), "are found as your skills");
-        plan.record_file_used_in_place(usual.join("agents"), "are found as presets of subagents");
+        plan.record_file_used_without_import(
+            usual.join("CLAUDE.md"),
+            "is read as your context file",
+        );
+        plan.record_file_used_without_import(usual.join("skills"), "are found as your skills");
+        plan.record_file_used_without_import(
+            usual.join("agents"),
+            "are found as presets of subagents",
+        );
     }
     record_plugins_not_imported(&folder.join("plugins"), plan);
     let Some(project) = &places.project else {
@@ -57,19 +63,19 @@ pub(crate) fn read_claude_code_settings(
     if let Some(table) = read_json_and_record_file(&servers, plan)? {
         add_mcp_json_servers(&table["mcpServers"], &servers, plan);
     }
-    plan.record_file_used_in_place(
+    plan.record_file_used_without_import(
         folder.join("commands"),
         "are found once the project is trusted",
     );
-    plan.record_file_used_in_place(
+    plan.record_file_used_without_import(
         folder.join("skills"),
         "are found once the project is trusted",
     );
-    plan.record_file_used_in_place(
+    plan.record_file_used_without_import(
         folder.join("agents"),
         "are found once the project is trusted",
     );
-    plan.record_file_used_in_place(
+    plan.record_file_used_without_import(
         project.join("CLAUDE.md"),
         "is read as a context file of the project",
     );
@@ -100,7 +106,7 @@ fn import_claude_settings(
             "permissions" => import_claude_permissions(value, origin, path, plan),
             "hooks" if value.as_object().is_none_or(serde_json::Map::is_empty) => {}
             "hooks" if origin == ImportedRuleOrigin::Person => plan.hooks.push(path.to_owned()),
-            "hooks" => plan.record_file_used_in_place(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
+            "hooks" => plan.record_file_used_without_import(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
             // Rind itself reads this key in Claude Code's settings file, and then does not ask
             // about the project's hooks, so no loss is recorded.
             "disableAllHooks" => {}
@@ -130,9 +136,9 @@ fn import_claude_permissions(
     let asks: Vec<&str> = asks.filter_map(Value::as_str).collect();
     for (key, value) in permissions.as_object().into_iter().flatten() {
         let decision = match key.as_str() {
-            "deny" => Rule::Deny,
-            "ask" => Rule::Ask,
-            "allow" => Rule::Allow,
+            "deny" => RuleDecision::Deny,
+            "ask" => RuleDecision::Ask,
+            "allow" => RuleDecision::Allow,
             "defaultMode" => {
                 let why =
                     "the mode is chosen for a run with --mode: ask, accept-edits, plan or full";

@@ -53,11 +53,11 @@ pub(crate) fn read_codex_settings(
         let folder = project.join(".codex");
         add_codex_rules(&folder.join("rules"), ImportedRuleOrigin::Project, plan)?;
         record_codex_hooks_not_imported(&folder.join("hooks.json"), plan)?;
-        plan.record_file_used_in_place(
+        plan.record_file_used_without_import(
             project.join("AGENTS.md"),
             "is read as a context file of the project",
         );
-        plan.record_file_used_in_place(
+        plan.record_file_used_without_import(
             project.join(".agents/skills"),
             "are found once the project is trusted",
         );

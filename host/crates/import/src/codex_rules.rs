@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use rind_lib::text::escape_and_truncate_line;
-use rind_lib::tool::policy::Rule;
+use rind_lib::tool::policy::RuleDecision;
 use serde_json::{Value, json};
 
 use super::file::{ImportFileReadError, read_text_and_record_file};
@@ -22,12 +22,12 @@ const MAX_RULES_PER_PATTERN: usize = 64;
 const MAX_RULE_FILES: usize = 100;
 
 /// Maximum length, in bytes, of an excerpt of a file in a reported loss.
-const MAX_LOSS_EXCERPT_BYTES: usize = 120;
+const MAX_SKIPPED_SETTING_EXCERPT_BYTES: usize = 120;
 
 /// Rule from a call of `prefix_rule`: the first words of a command, and the decision for it.
 struct CommandPrefixRule {
     words: Vec<String>,
-    decision: Rule,
+    decision: RuleDecision,
 }
 
 /// Adds the rules of all `*.rules` files in a folder.
@@ -78,7 +78,7 @@ pub(crate) fn add_codex_rules(
             let what = format!(
                 "line {}: {}",
                 fault.line,
-                escape_and_truncate_line(&fault.text, MAX_LOSS_EXCERPT_BYTES)
+                escape_and_truncate_line(&fault.text, MAX_SKIPPED_SETTING_EXCERPT_BYTES)
             );
             let why = "only calls with literal values are read: this and the rest of the file are not taken over";
             plan.record_setting_not_imported(&path, what, why);
@@ -89,7 +89,7 @@ pub(crate) fn add_codex_rules(
     // Rind.
     let asks: Vec<Vec<String>> = all
         .iter()
-        .filter(|(_, rule)| rule.decision == Rule::Ask)
+        .filter(|(_, rule)| rule.decision == RuleDecision::Ask)
         .map(|(_, rule)| rule.words.clone())
         .collect();
     for (path, rule) in all {
@@ -105,15 +105,15 @@ fn add_prefix_rule(
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    let name = escape_and_truncate_line(&rule.words.join(" "), MAX_LOSS_EXCERPT_BYTES);
+    let name = escape_and_truncate_line(&rule.words.join(" "), MAX_SKIPPED_SETTING_EXCERPT_BYTES);
     let name = format!("prefix_rule {name}");
     let is_asked = |ask: &&Vec<String>| rule.words.starts_with(ask);
-    if rule.decision == Rule::Allow
+    if rule.decision == RuleDecision::Allow
         && let Some(ask) = asks.iter().find(is_asked)
     {
         let why = format!(
             "the other agent asks its user about such commands because of the rule `{}`, but Rind would allow them",
-            escape_and_truncate_line(&ask.join(" "), MAX_LOSS_EXCERPT_BYTES)
+            escape_and_truncate_line(&ask.join(" "), MAX_SKIPPED_SETTING_EXCERPT_BYTES)
         );
         return plan.record_setting_not_imported(path, name, why);
     }
@@ -163,11 +163,11 @@ fn expand_prefix_rule_call(call: &StarlarkCall) -> Result<Vec<CommandPrefixRule>
         _ => return Err("it has no counterpart".to_owned()),
     }
     let decision = match call.argument("decision") {
-        None => Rule::Allow,
+        None => RuleDecision::Allow,
         Some(StarlarkLiteral::Text(text)) => match text.as_str() {
-            "allow" => Rule::Allow,
-            "prompt" => Rule::Ask,
-            "forbidden" => Rule::Deny,
+            "allow" => RuleDecision::Allow,
+            "prompt" => RuleDecision::Ask,
+            "forbidden" => RuleDecision::Deny,
             _ => return Err("its decision is not `allow`, `prompt` or `forbidden`".to_owned()),
         },
         Some(_) => return Err("its decision is not a text".to_owned()),
@@ -241,9 +241,11 @@ pub(crate) fn record_hooks_not_imported(hooks: &Value, path: &Path, plan: &mut I
             let matcher = group["matcher"].as_str().unwrap_or("*");
             for hook in group["hooks"].as_array().into_iter().flatten() {
                 let command = hook["command"].as_str().or_else(|| hook["type"].as_str());
-                let command =
-                    escape_and_truncate_line(command.unwrap_or("a hook"), MAX_LOSS_EXCERPT_BYTES);
-                let matcher = escape_and_truncate_line(matcher, MAX_LOSS_EXCERPT_BYTES);
+                let command = escape_and_truncate_line(
+                    command.unwrap_or("a hook"),
+                    MAX_SKIPPED_SETTING_EXCERPT_BYTES,
+                );
+                let matcher = escape_and_truncate_line(matcher, MAX_SKIPPED_SETTING_EXCERPT_BYTES);
                 plan.record_setting_not_imported(
                     path,
                     format!("hook {event} ({matcher}): {command}"),

@@ -31,7 +31,7 @@ pub(crate) fn read_opencode_settings(
             ImportedRuleOrigin::Project,
             plan,
         )?;
-        plan.record_file_used_in_place(
+        plan.record_file_used_without_import(
             project.join("AGENTS.md"),
             "is read as a context file of the project",
         );

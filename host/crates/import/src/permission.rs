@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use rind_lib::tool::policy::{PolicyRule, Rule};
+use rind_lib::tool::policy::{PolicyRule, RuleDecision};
 use serde_json::{Value, json};
 
 use super::plan::{ImportPlan, ImportedRule, SettingNotImported};
@@ -37,16 +37,14 @@ pub(crate) enum ImportedRuleOrigin {
 /// allows would override a rule that asks; such a rule that allows is recorded as lost.
 pub(crate) fn add_claude_rule(
     text: &str,
-    decision: Rule,
+    decision: RuleDecision,
     asks: &[&str],
     origin: ImportedRuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    if decision == Rule::Allow
-        && let Some(ask) = asks
-            .iter()
-            .find(|ask| is_allow_rule_possibly_narrower(text, ask))
+    if decision == RuleDecision::Allow
+        && let Some(ask) = asks.iter().find(|ask| can_allow_override_ask(text, ask))
     {
         let why = format!(
             "the other agent asks its user about such calls because of the rule `{ask}`, but Rind would allow them"
@@ -62,12 +60,12 @@ pub(crate) fn add_claude_rule(
 /// Records in the plan that a rule is not imported. Marks the record if the rule denies calls.
 fn record_rule_not_imported(
     text: &str,
-    decision: Rule,
+    decision: RuleDecision,
     why: String,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    let is_denial = decision == Rule::Deny;
+    let is_denial = decision == RuleDecision::Deny;
     let what = match is_denial {
         true => format!("deny {text}"),
         false => text.to_owned(),
@@ -84,7 +82,7 @@ fn record_rule_not_imported(
 pub(crate) fn add_importable_rules_to_plan(
     from: &str,
     rules: &[Value],
-    decision: Rule,
+    decision: RuleDecision,
     origin: ImportedRuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
@@ -93,7 +91,9 @@ pub(crate) fn add_importable_rules_to_plan(
         let mut rule = rule.clone();
         rule["decision"] = json!(decision);
         match serde_json::from_value::<PolicyRule>(rule) {
-            Ok(rule) if origin == ImportedRuleOrigin::Project && decision == Rule::Allow => {
+            Ok(rule)
+                if origin == ImportedRuleOrigin::Project && decision == RuleDecision::Allow =>
+            {
                 let why = format!(
                     "the rule allows calls in this project only, but in Rind it would apply to all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
                 );
@@ -111,7 +111,7 @@ pub(crate) fn add_importable_rules_to_plan(
 /// Converts a rule of Claude Code into rules of Rind, without the field `decision`.
 fn convert_claude_rule(
     text: &str,
-    decision: Rule,
+    decision: RuleDecision,
     origin: ImportedRuleOrigin,
 ) -> Result<Vec<Value>, String> {
     let (name, specifier) = split_claude_rule(text)?;
@@ -128,7 +128,7 @@ fn convert_claude_rule(
         ("Edit" | "Write" | "MultiEdit", path) => create_tool_path_rules(FILE_EDITING_TOOLS, path),
         // A `Read` rule that denies or asks also covers the tools that search and list files; a
         // `Read` rule that allows covers only `read_file`.
-        ("Read", path) if decision == Rule::Allow => {
+        ("Read", path) if decision == RuleDecision::Allow => {
             create_tool_path_rules(&FILE_READING_TOOLS[..1], path)
         }
         ("Read", path) => create_tool_path_rules(FILE_READING_TOOLS, path),
@@ -142,7 +142,7 @@ fn convert_claude_rule(
             let server = convert_server_name(theirs)?;
             // Two servers of the other agent may get the same name in Rind, and only one of them is
             // imported. A rule that allows might then apply to the wrong server.
-            if decision == Rule::Allow && server != theirs {
+            if decision == RuleDecision::Allow && server != theirs {
                 return Err(format!(
                     "in Rind, the server is called `{server}`; allow its tools under that name"
                 ));
@@ -166,7 +166,7 @@ fn split_claude_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
 
 /// Whether the rule `allow` may be narrower than the rule `ask` about the same calls. Returns
 /// `true` for rules with path patterns without comparing them.
-fn is_allow_rule_possibly_narrower(allow: &str, ask: &str) -> bool {
+fn can_allow_override_ask(allow: &str, ask: &str) -> bool {
     let (Ok((tool, own)), Ok((asked_tool, asked))) =
         (split_claude_rule(allow), split_claude_rule(ask))
     else {
@@ -265,17 +265,17 @@ fn add_opencode_rule(
 ) {
     let from = format!("permission.{tool} {pattern} = {action}");
     let decision = match action.as_str() {
-        Some("allow") => Rule::Allow,
-        Some("ask") => Rule::Ask,
+        Some("allow") => RuleDecision::Allow,
+        Some("ask") => RuleDecision::Ask,
         Some("deny") if pattern == "*" && has_others => {
             plan.record_setting_not_imported(
                 path,
                 from.clone(),
                 "in Rind a denial overrides every narrower rule, so this rule asks instead",
             );
-            Rule::Ask
+            RuleDecision::Ask
         }
-        Some("deny") => Rule::Deny,
+        Some("deny") => RuleDecision::Deny,
         _ => {
             return plan.record_setting_not_imported(
                 path,
@@ -324,11 +324,15 @@ fn convert_opencode_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec
 mod tests {
     use super::*;
 
-    fn rules(text: &str, decision: Rule) -> Result<Vec<String>, String> {
+    fn rules(text: &str, decision: RuleDecision) -> Result<Vec<String>, String> {
         rules_beside(text, decision, &[])
     }
 
-    fn rules_beside(text: &str, decision: Rule, asks: &[&str]) -> Result<Vec<String>, String> {
+    fn rules_beside(
+        text: &str,
+        decision: RuleDecision,
+        asks: &[&str],
+    ) -> Result<Vec<String>, String> {
         let mut plan = ImportPlan::default();
         add_claude_rule(
             text,
@@ -353,32 +357,32 @@ mod tests {
         for (text, decision, expected) in [
             (
                 "Bash(npm run test:*)",
-                Rule::Allow,
+                RuleDecision::Allow,
                 vec![r#"{ command = "npm run test *", decision = "allow" }"#],
             ),
             (
                 "Bash(/usr/bin/make all)",
-                Rule::Allow,
+                RuleDecision::Allow,
                 vec![r#"{ command = "/usr/bin/make all", decision = "allow" }"#],
             ),
             (
                 "Bash(git status)",
-                Rule::Allow,
+                RuleDecision::Allow,
                 vec![r#"{ command = "git status", decision = "allow" }"#],
             ),
             (
                 "Bash",
-                Rule::Ask,
+                RuleDecision::Ask,
                 vec![r#"{ tool = "bash", decision = "ask" }"#],
             ),
             (
                 "Bash(*)",
-                Rule::Deny,
+                RuleDecision::Deny,
                 vec![r#"{ tool = "bash", decision = "deny" }"#],
             ),
             (
                 "Edit(./docs/**)",
-                Rule::Allow,
+                RuleDecision::Allow,
                 vec![
                     r#"{ tool = "edit_file", path = "docs/**", decision = "allow" }"#,
                     r#"{ tool = "write_file", path = "docs/**", decision = "allow" }"#,
@@ -386,12 +390,12 @@ mod tests {
             ),
             (
                 "Read(./src/a.rs)",
-                Rule::Allow,
+                RuleDecision::Allow,
                 vec![r#"{ tool = "read_file", path = "src/a.rs", decision = "allow" }"#],
             ),
             (
                 "Read(.env)",
-                Rule::Deny,
+                RuleDecision::Deny,
                 vec![
                     r#"{ tool = "read_file", path = "**/.env", decision = "deny" }"#,
                     r#"{ tool = "search", path = "**/.env", decision = "deny" }"#,
@@ -400,12 +404,12 @@ mod tests {
             ),
             (
                 "mcp__My Docs",
-                Rule::Deny,
+                RuleDecision::Deny,
                 vec![r#"{ tool = "mcp__my-docs__*", decision = "deny" }"#],
             ),
             (
                 "mcp__docs__search",
-                Rule::Allow,
+                RuleDecision::Allow,
                 vec![r#"{ tool = "mcp__docs__search", decision = "allow" }"#],
             ),
         ] {
@@ -427,7 +431,7 @@ mod tests {
             ("NotebookEdit(*.ipynb)", "no tool of this name"),
             ("", "no tool of this name"),
         ] {
-            let found = rules(text, Rule::Allow).unwrap_err();
+            let found = rules(text, RuleDecision::Allow).unwrap_err();
             assert!(found.contains(why), "{text}: {found}");
         }
     }
@@ -445,7 +449,7 @@ mod tests {
             ("mcp__docs__search", "mcp__docs", true),
             ("mcp__docs", "mcp__docs__delete", false),
         ] {
-            let found = rules_beside(allow, Rule::Allow, &[ask]);
+            let found = rules_beside(allow, RuleDecision::Allow, &[ask]);
             assert_eq!(found.is_err(), is_lost, "{allow} beside {ask}: {found:?}");
         }
     }
@@ -456,7 +460,7 @@ mod tests {
         let path = Path::new("s.json");
         add_claude_rule(
             "Bash(make:*)",
-            Rule::Allow,
+            RuleDecision::Allow,
             &[],
             ImportedRuleOrigin::Project,
             path,
@@ -464,7 +468,7 @@ mod tests {
         );
         add_claude_rule(
             "Bash(rm:*)",
-            Rule::Deny,
+            RuleDecision::Deny,
             &[],
             ImportedRuleOrigin::Project,
             path,

@@ -119,7 +119,7 @@ impl ImportPlan {
     }
 
     /// Records a file or folder that Rind uses in place. Ignores a path that does not exist.
-    pub(crate) fn record_file_used_in_place(&mut self, path: PathBuf, how: &'static str) {
+    pub(crate) fn record_file_used_without_import(&mut self, path: PathBuf, how: &'static str) {
         if path.exists() {
             self.used.push(FileUsedInPlace { path, how });
         }

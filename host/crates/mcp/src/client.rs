@@ -21,9 +21,9 @@ use rmcp::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RoleClient,
 use super::end::McpClientHandler;
 use super::http::McpEgressHttpTransport;
 use super::login::login_required_text;
-use super::offer::ServerOffer;
+use super::offer::ServerToolsAndPrompts;
 use super::pipe::{NonMessageLineStats, ServerStdioTransport, UNPARSABLE_ANSWER_ERROR_CODE};
-use super::prompt::split_usable_prompts;
+use super::prompt::separate_unusable_prompts;
 use super::result;
 use super::server::{McpServerConnectionSpec, McpServerProgramOrUrl};
 use super::settings::McpProtocol;
@@ -124,15 +124,16 @@ impl McpServerConnection {
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
-    pub(crate) async fn list_tools_and_prompts(&self) -> Result<ServerOffer, String> {
+    pub(crate) async fn list_tools_and_prompts(&self) -> Result<ServerToolsAndPrompts, String> {
         let (listed, unread) = self.list_tools().await?;
-        let (tools, mut refused) = ServerOffer::split_usable_tools(&self.name, listed);
+        let (tools, mut refused) =
+            ServerToolsAndPrompts::separate_unusable_tools(&self.name, listed);
         refused.extend(unread);
         // If the prompts cannot be listed, return an offer without prompts. The comparison with the
         // approved offer (the pin) then withholds the approved prompts.
         let prompts = match self.list_prompts().await {
             Ok(listed) => {
-                let (prompts, others) = split_usable_prompts(&self.name, listed);
+                let (prompts, others) = separate_unusable_prompts(&self.name, listed);
                 refused.extend(others);
                 prompts
             }
@@ -141,11 +142,11 @@ impl McpServerConnection {
                 Vec::new()
             }
         };
-        let mut offer = ServerOffer {
+        let mut offer = ServerToolsAndPrompts {
             tools,
             prompts,
             refused,
-            ..ServerOffer::default()
+            ..ServerToolsAndPrompts::default()
         };
         if let Some(info) = self.service.peer().peer_info() {
             if let Some(own) = &info.server_info {
@@ -186,7 +187,7 @@ impl McpServerConnection {
 
     /// Returns whether the server has announced a change of its tools or prompts, and resets this
     /// state.
-    pub(crate) fn take_offer_change_flag(&self) -> bool {
+    pub(crate) fn take_list_changed_flag(&self) -> bool {
         let is_changed = &self.service.service().is_changed;
         is_changed.swap(false, Ordering::AcqRel)
     }
@@ -194,7 +195,7 @@ impl McpServerConnection {
     /// Subscribes to change announcements of a server with the newer protocol, in a task that ends
     /// with the connection. Servers with the older protocol announce changes without a
     /// subscription.
-    pub(crate) fn subscribe_to_offer_changes(&self) {
+    pub(crate) fn subscribe_to_list_changes(&self) {
         // Do not subscribe over HTTP: the response to the subscription never ends, and the
         // transport reads each response to its end.
         if !self.is_modern || self.end.is_none() {
@@ -209,12 +210,12 @@ impl McpServerConnection {
                 return;
             };
             while let Ok(Some(_)) = changes.next().await {
-                own.signal_offer_change();
+                own.signal_list_change();
             }
         });
     }
 
-    pub(crate) fn peer(&self) -> &Peer<RoleClient> {
+    pub(crate) fn request_sender(&self) -> &Peer<RoleClient> {
         self.service.peer()
     }
 
@@ -248,12 +249,15 @@ impl McpServerConnection {
             ServiceError::UnexpectedResponse => {
                 McpRequestError::Refused("answered with something else than a result".to_owned())
             }
-            ServiceError::TransportClosed => match (&self.end, self.streams.take_resume_fault()) {
-                // The connection still works: only the event stream with this answer was abandoned.
-                (None, Some(why)) => McpRequestError::Refused(why),
-                (None, None) => McpRequestError::Ended("closed the connection".to_owned()),
-                (Some(end), _) => McpRequestError::Ended(end.wait_for_end_reason().await),
-            },
+            ServiceError::TransportClosed => {
+                match (&self.end, self.streams.take_resume_failure_reason()) {
+                    // The connection still works: only the event stream with this answer was
+                    // abandoned.
+                    (None, Some(why)) => McpRequestError::Refused(why),
+                    (None, None) => McpRequestError::Ended("closed the connection".to_owned()),
+                    (Some(end), _) => McpRequestError::Ended(end.wait_for_end_reason().await),
+                }
+            }
             ServiceError::TransportSend(error) => {
                 let why = login_instructions(&error, &self.name).unwrap_or_else(|| {
                     format!("is not reached: {}", transport_failure_text(&error))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::offer::{OfferedTool, ServerOffer};
+use super::offer::{OfferedTool, ServerToolsAndPrompts};
 use super::prompt::{OfferedArgument, OfferedPrompt};
 use rind_lib::text::escape_and_truncate_line;
 
@@ -17,7 +17,7 @@ const MAX_LISTED_DIFFERENCES: usize = 12;
 
 /// Difference between the pinned tools, prompts and instructions of a server and the current ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PinnedServerOfferDifference {
+pub enum ChangeSinceServerApproval {
     /// The definition of a pinned tool differs.
     Changed {
         /// Name on the server.
@@ -58,7 +58,7 @@ pub enum PinnedServerOfferDifference {
     Instructions(String),
 }
 
-impl PinnedServerOfferDifference {
+impl ChangeSinceServerApproval {
     /// Returns the tool that must not be called because of this difference.
     #[must_use]
     pub fn withheld_tool_name(&self) -> Option<&str> {
@@ -79,7 +79,7 @@ impl PinnedServerOfferDifference {
     }
 }
 
-impl std::fmt::Display for PinnedServerOfferDifference {
+impl std::fmt::Display for ChangeSinceServerApproval {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = |tool: &str| escape_and_truncate_line(tool, 64);
         match self {
@@ -103,19 +103,19 @@ impl std::fmt::Display for PinnedServerOfferDifference {
 
 /// Finds the differences between the pinned offer of a server and its current offer.
 #[must_use]
-pub fn find_offer_changes(
-    pinned: &ServerOffer,
-    live: &ServerOffer,
-) -> Vec<PinnedServerOfferDifference> {
+pub fn list_changes_since_approval(
+    pinned: &ServerToolsAndPrompts,
+    live: &ServerToolsAndPrompts,
+) -> Vec<ChangeSinceServerApproval> {
     let mut changes = Vec::new();
     for before in &pinned.tools {
         let tool = before.name.clone();
         match live.find_tool(&tool) {
-            None => changes.push(PinnedServerOfferDifference::Gone { tool }),
+            None => changes.push(ChangeSinceServerApproval::Gone { tool }),
             Some(now) => {
                 let lines = tool_differences(before, now);
                 if !lines.is_empty() {
-                    changes.push(PinnedServerOfferDifference::Changed { tool, lines });
+                    changes.push(ChangeSinceServerApproval::Changed { tool, lines });
                 }
             }
         }
@@ -125,7 +125,7 @@ pub fn find_offer_changes(
         live.tools
             .iter()
             .filter(is_new)
-            .map(|tool| PinnedServerOfferDifference::New {
+            .map(|tool| ChangeSinceServerApproval::New {
                 tool: tool.name.clone(),
             }),
     );
@@ -133,31 +133,31 @@ pub fn find_offer_changes(
     let [before, now] =
         [pinned, live].map(|offer| offer.instructions.as_deref().unwrap_or_default());
     if let Some(line) = describe_text_difference(before, now) {
-        changes.push(PinnedServerOfferDifference::Instructions(line));
+        changes.push(ChangeSinceServerApproval::Instructions(line));
     }
     changes
 }
 
 fn find_prompt_changes(
-    pinned: &ServerOffer,
-    live: &ServerOffer,
-) -> Vec<PinnedServerOfferDifference> {
+    pinned: &ServerToolsAndPrompts,
+    live: &ServerToolsAndPrompts,
+) -> Vec<ChangeSinceServerApproval> {
     let mut changes = Vec::new();
     for before in &pinned.prompts {
         let prompt = before.name.clone();
         match live.find_prompt(&prompt) {
-            None => changes.push(PinnedServerOfferDifference::PromptGone { prompt }),
+            None => changes.push(ChangeSinceServerApproval::PromptGone { prompt }),
             Some(now) => {
                 let lines = list_prompt_differences(before, now);
                 if !lines.is_empty() {
-                    changes.push(PinnedServerOfferDifference::PromptChanged { prompt, lines });
+                    changes.push(ChangeSinceServerApproval::PromptChanged { prompt, lines });
                 }
             }
         }
     }
     let new = live.prompts.iter();
     let new = new.filter(|own| pinned.find_prompt(&own.name).is_none());
-    changes.extend(new.map(|own| PinnedServerOfferDifference::PromptNew {
+    changes.extend(new.map(|own| ChangeSinceServerApproval::PromptNew {
         prompt: own.name.clone(),
     }));
     changes
@@ -165,7 +165,7 @@ fn find_prompt_changes(
 
 /// Describes the first differences in one text, followed by the number of the remaining ones.
 #[must_use]
-pub fn describe_offer_changes(changes: &[PinnedServerOfferDifference]) -> String {
+pub fn describe_pinned_server_changes(changes: &[ChangeSinceServerApproval]) -> String {
     let shown = changes
         .iter()
         .take(MAX_LISTED_DIFFERENCES)
@@ -269,38 +269,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::offer::test_offered_tool;
+    use crate::offer::offered_tool_for_tests;
 
     #[test]
     fn every_field_counts_and_the_order_of_tools_does_not() {
-        let pinned = ServerOffer {
+        let pinned = ServerToolsAndPrompts {
             tools: vec![
-                test_offered_tool("a", "reads"),
-                test_offered_tool("b", "x"),
-                test_offered_tool("c", "x"),
+                offered_tool_for_tests("a", "reads"),
+                offered_tool_for_tests("b", "x"),
+                offered_tool_for_tests("c", "x"),
             ],
-            ..ServerOffer::default()
+            ..ServerToolsAndPrompts::default()
         };
-        assert!(find_offer_changes(&pinned, &pinned).is_empty());
-        let mut live = ServerOffer {
+        assert!(list_changes_since_approval(&pinned, &pinned).is_empty());
+        let mut live = ServerToolsAndPrompts {
             tools: vec![
-                test_offered_tool("d", "x"),
-                test_offered_tool("a", "reads"),
-                test_offered_tool("b", "x"),
+                offered_tool_for_tests("d", "x"),
+                offered_tool_for_tests("a", "reads"),
+                offered_tool_for_tests("b", "x"),
             ],
             server: "other 2".to_owned(),
             instructions: Some("do it".to_owned()),
-            ..ServerOffer::default()
+            ..ServerToolsAndPrompts::default()
         };
         live.tools[1].annotations = Some(json!({"readOnlyHint": true}));
         live.tools[2].description = "x, and send it to \u{1b}[2Jme".to_owned();
-        let changes = find_offer_changes(&pinned, &live);
+        let changes = list_changes_since_approval(&pinned, &live);
         let held: Vec<&str> = changes
             .iter()
-            .filter_map(PinnedServerOfferDifference::withheld_tool_name)
+            .filter_map(ChangeSinceServerApproval::withheld_tool_name)
             .collect();
         assert_eq!(held, ["a", "b", "c"]);
-        let text = describe_offer_changes(&changes);
+        let text = describe_pinned_server_changes(&changes);
         assert!(
             text.contains("claims was nothing, is now “{\"readOnlyHint\":true}”"),
             "{text}"
@@ -325,25 +325,25 @@ mod tests {
             }],
             ..OfferedPrompt::default()
         };
-        let offer = |prompts: Vec<OfferedPrompt>| ServerOffer {
+        let offer = |prompts: Vec<OfferedPrompt>| ServerToolsAndPrompts {
             prompts,
-            ..ServerOffer::default()
+            ..ServerToolsAndPrompts::default()
         };
         let pinned = offer(vec![
             prompt("a", "d", true),
             prompt("b", "d", true),
             prompt("c", "d", true),
         ]);
-        assert!(find_offer_changes(&pinned, &pinned).is_empty());
+        assert!(list_changes_since_approval(&pinned, &pinned).is_empty());
         let live = offer(vec![
             prompt("d", "d", true),
             prompt("b", "d", false),
             prompt("a", "other", true),
         ]);
-        let changes = find_offer_changes(&pinned, &live);
+        let changes = list_changes_since_approval(&pinned, &live);
         let held: Vec<&str> = changes
             .iter()
-            .filter_map(PinnedServerOfferDifference::withheld_prompt_name)
+            .filter_map(ChangeSinceServerApproval::withheld_prompt_name)
             .collect();
         assert_eq!(held, ["a", "b", "c"]);
         assert!(
@@ -351,7 +351,7 @@ mod tests {
                 .iter()
                 .all(|change| change.withheld_tool_name().is_none())
         );
-        let text = describe_offer_changes(&changes);
+        let text = describe_pinned_server_changes(&changes);
         for words in [
             "the prompt `a` has changed: description was “d”, is now “other”",
             "arguments was “path (required):”, is now “path:”",

@@ -18,7 +18,7 @@ use rind_lib::text::escape_to_one_line;
 const MAX_COMPLETION_VALUE_BYTES: usize = 256;
 
 /// Maximum number of URI templates whose variables are completed for one typed URI.
-const MAX_COMPLETED_URI_TEMPLATES: usize = 4;
+const MAX_URI_TEMPLATES_PER_COMPLETION: usize = 4;
 
 /// Asks a server to complete a value. Returns no values if the server does not declare that it
 /// supports completion.
@@ -38,7 +38,7 @@ pub(crate) async fn request_value_completions(
             others,
         } => {
             let context = arguments_as_completion_context(others.iter().cloned());
-            let asked = connection.peer().complete_prompt_argument(
+            let asked = connection.request_sender().complete_prompt_argument(
                 prompt.as_str(),
                 name.as_str(),
                 value.as_str(),
@@ -63,11 +63,11 @@ async fn request_uri_completions(
     let mut found = Vec::new();
     let fitting = list.templates.iter().filter_map(|own| {
         let template = own.template.as_deref()?;
-        Some((template, find_partial_variable(template, uri)?))
+        Some((template, find_variable_being_typed(template, uri)?))
     });
-    for (template, begun) in fitting.take(MAX_COMPLETED_URI_TEMPLATES) {
+    for (template, begun) in fitting.take(MAX_URI_TEMPLATES_PER_COMPLETION) {
         let context = arguments_as_completion_context(begun.given.into_iter());
-        let asked = connection.peer().complete_resource_argument(
+        let asked = connection.request_sender().complete_resource_argument(
             template,
             begun.name.as_str(),
             begun.value.as_str(),
@@ -116,7 +116,7 @@ struct PartialUriTemplateVariable {
 
 /// Finds the variable of a template whose value is at the end of an incomplete URI. Only RFC 6570
 /// expressions of the form `{name}` or `{+name}` are supported.
-fn find_partial_variable(template: &str, begun: &str) -> Option<PartialUriTemplateVariable> {
+fn find_variable_being_typed(template: &str, begun: &str) -> Option<PartialUriTemplateVariable> {
     if begun.len() > MAX_RESOURCE_URI_BYTES {
         return None;
     }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_begun_address_ends_in_one_variable_of_its_template() {
         let found = |template: &str, begun: &str| {
-            let own = find_partial_variable(template, begun)?;
+            let own = find_variable_being_typed(template, begun)?;
             let given = own
                 .given
                 .iter()

@@ -17,14 +17,14 @@ use super::form::{
     ElicitationFormField, ElicitationFormRefusalReason, MAX_INDIVIDUALLY_ASKED_FIELDS,
     parse_elicitation_form,
 };
-use super::names::mcp_server_origin;
+use super::names::mcp_tool_source_name;
 use super::proposal::ProposedElicitationFormValues;
 use super::secret_words::label_asks_for_secret;
-use rind_lib::host::ToolSourceSession;
-use rind_lib::lock::lock;
+use rind_lib::host::ToolSourceSessionHandle;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::point::caller::Caller;
 use rind_lib::point::handle::{
-    HandleError, PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind,
+    HostFunctionError, PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin,
 };
 use rind_lib::text::escape_and_truncate_line;
 
@@ -41,7 +41,7 @@ const MAX_ATTEMPTS_PER_FIELD: u32 = 2;
 const MAX_SHOWN_SERVER_MESSAGE_BYTES: usize = 400;
 
 /// Options of a question about a form for which the server proposes values.
-const SEND_VALUES_OPTION: &str = "send these values";
+const SEND_PROPOSED_VALUES_OPTION: &str = "send these values";
 const FILL_IN_FIELDS_OPTION: &str = "fill in each field";
 const REFUSE_ANSWER_OPTION: &str = "do not answer";
 
@@ -53,7 +53,7 @@ const MAX_SHOWN_URL_BYTES: usize = 300;
 pub(crate) struct ServerElicitationHandler {
     server: String,
     origin: Arc<str>,
-    session: ToolSourceSession,
+    session: ToolSourceSessionHandle,
     calls: Mutex<RunningToolCalls>,
     clock: Mutex<UserAnswerWaitClock>,
     /// Number of refused questions in the session.
@@ -87,18 +87,18 @@ struct UserAnswerWaitClock {
 /// Guard that keeps the clock running while the user is asked. Dropping the guard stops the clock,
 /// also when the future of a question is dropped; a clock that never stops would prevent the
 /// timeout of the tool call.
-struct UserAnswerWaitClockGuard<'a>(&'a Mutex<UserAnswerWaitClock>);
+struct RunningWaitClockGuard<'a>(&'a Mutex<UserAnswerWaitClock>);
 
-impl<'a> UserAnswerWaitClockGuard<'a> {
+impl<'a> RunningWaitClockGuard<'a> {
     fn start(clock: &'a Mutex<UserAnswerWaitClock>) -> Self {
-        lock(clock).since = Some(Instant::now());
+        lock_ignoring_poison(clock).since = Some(Instant::now());
         Self(clock)
     }
 }
 
-impl Drop for UserAnswerWaitClockGuard<'_> {
+impl Drop for RunningWaitClockGuard<'_> {
     fn drop(&mut self) {
-        let mut clock = lock(self.0);
+        let mut clock = lock_ignoring_poison(self.0);
         let since = clock.since.take();
         clock.total += since.map(|since| since.elapsed()).unwrap_or_default();
     }
@@ -112,7 +112,7 @@ pub(crate) struct RunningToolCallGuard<'a> {
 
 impl Drop for RunningToolCallGuard<'_> {
     fn drop(&mut self) {
-        let mut calls = lock(&self.questions.calls);
+        let mut calls = lock_ignoring_poison(&self.questions.calls);
         calls.all.retain(|call| {
             if call.number == self.number {
                 call.over.cancel();
@@ -131,10 +131,10 @@ enum UnansweredQuestionReason {
 }
 
 impl ServerElicitationHandler {
-    pub(crate) fn new(server: &str, session: ToolSourceSession) -> Self {
+    pub(crate) fn new(server: &str, session: ToolSourceSessionHandle) -> Self {
         Self {
             server: server.to_owned(),
-            origin: mcp_server_origin(server).into(),
+            origin: mcp_tool_source_name(server).into(),
             session,
             calls: Mutex::default(),
             clock: Mutex::default(),
@@ -145,7 +145,7 @@ impl ServerElicitationHandler {
 
     /// Records that a tool call runs, during which the server may ask questions.
     pub(crate) fn register_running_tool_call(&self, caller: &Caller) -> RunningToolCallGuard<'_> {
-        let mut calls = lock(&self.calls);
+        let mut calls = lock_ignoring_poison(&self.calls);
         let number = calls.next;
         calls.next += 1;
         calls.all.push(RunningToolCall {
@@ -162,7 +162,7 @@ impl ServerElicitationHandler {
 
     /// Returns the total time for which the user has been asked in this session.
     pub(crate) fn total_user_wait_time(&self) -> Duration {
-        let clock = lock(&self.clock);
+        let clock = lock_ignoring_poison(&self.clock);
         let running = clock.since.map(|since| since.elapsed()).unwrap_or_default();
         clock.total + running
     }
@@ -177,7 +177,7 @@ impl ServerElicitationHandler {
                 return ElicitResult::new(ElicitationAction::Decline);
             }
         };
-        let running = UserAnswerWaitClockGuard::start(&self.clock);
+        let running = RunningWaitClockGuard::start(&self.clock);
         let asked = tokio::select! {
             biased;
             () = over.cancelled() => Err(UnansweredQuestionReason::Cancelled),
@@ -201,7 +201,7 @@ impl ServerElicitationHandler {
     /// Counts a form towards the latest running call, and returns that call's caller and
     /// cancellation token. Fails with the reason if the form is refused.
     fn count_form_toward_running_call(&self) -> Result<(Caller, CancellationToken), &'static str> {
-        let mut calls = lock(&self.calls);
+        let mut calls = lock_ignoring_poison(&self.calls);
         let call = calls.all.last_mut().ok_or("no call of its tools runs")?;
         call.n_forms += 1;
         if call.n_forms > MAX_ELICITATIONS_PER_TOOL_CALL {
@@ -313,7 +313,7 @@ impl ServerElicitationHandler {
         caller: &Caller,
     ) -> Result<bool, UnansweredQuestionReason> {
         let ways = [
-            SEND_VALUES_OPTION,
+            SEND_PROPOSED_VALUES_OPTION,
             FILL_IN_FIELDS_OPTION,
             REFUSE_ANSWER_OPTION,
         ];
@@ -325,12 +325,13 @@ impl ServerElicitationHandler {
             default: u32::try_from(options.len() - 1).unwrap_or_default(),
             options: options.clone(),
         };
-        let PluginUserAnswer::Choice(at) = self.ask_user_question(text, kind, caller).await? else {
+        let UserAnswerToPlugin::Choice(at) = self.ask_user_question(text, kind, caller).await?
+        else {
             return Err(UnansweredQuestionReason::Declined);
         };
         let chosen = usize::try_from(at).ok().and_then(|at| options.get(at));
         match chosen.map(String::as_str) {
-            Some(SEND_VALUES_OPTION) => Ok(true),
+            Some(SEND_PROPOSED_VALUES_OPTION) => Ok(true),
             Some(FILL_IN_FIELDS_OPTION) => Ok(false),
             _ => Err(UnansweredQuestionReason::Declined),
         }
@@ -391,7 +392,7 @@ impl ServerElicitationHandler {
     ) -> Result<(), UnansweredQuestionReason> {
         let kind = PluginUserQuestionKind::Confirm { default: false };
         match self.ask_user_question(text, kind, caller).await? {
-            PluginUserAnswer::Yes(true) => Ok(()),
+            UserAnswerToPlugin::Yes(true) => Ok(()),
             _ => Err(UnansweredQuestionReason::Declined),
         }
     }
@@ -401,7 +402,7 @@ impl ServerElicitationHandler {
         text: String,
         kind: PluginUserQuestionKind,
         caller: &Caller,
-    ) -> Result<PluginUserAnswer, UnansweredQuestionReason> {
+    ) -> Result<UserAnswerToPlugin, UnansweredQuestionReason> {
         let question = PluginUserQuestion {
             plugin: self.origin.to_string(),
             text,
@@ -411,7 +412,7 @@ impl ServerElicitationHandler {
         let handle = self.session.agent_handle();
         let asked = handle.ask_person(&self.origin, question, caller.clone());
         asked.await.map_err(|error| {
-            if let HandleError::Denied(why) | HandleError::Limit(why) = &error {
+            if let HostFunctionError::Denied(why) | HostFunctionError::Limit(why) = &error {
                 self.warn_refused_question(why);
             }
             UnansweredQuestionReason::Cancelled
@@ -467,7 +468,7 @@ mod tests {
     #[test]
     fn the_clock_stands_after_a_question_that_was_dropped() {
         let clock = Mutex::default();
-        drop(UserAnswerWaitClockGuard::start(&clock));
-        assert!(lock(&clock).since.is_none());
+        drop(RunningWaitClockGuard::start(&clock));
+        assert!(lock_ignoring_poison(&clock).since.is_none());
     }
 }

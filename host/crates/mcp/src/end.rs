@@ -17,7 +17,7 @@ use rmcp::{ClientHandler, ErrorData};
 use tokio::sync::mpsc::Sender;
 
 use super::elicit::ServerElicitationHandler;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Shows one line about the progress of a call.
 pub(crate) type ProgressLineCallback = Arc<dyn Fn(&str) + Send + Sync>;
@@ -42,7 +42,7 @@ impl Default for ProgressLineRateLimiter {
 impl ProgressLineRateLimiter {
     /// Takes one token from the bucket. Returns whether the line may be shown.
     pub(crate) fn take_progress_line_token(&self) -> bool {
-        let mut gate = lock(&self.0);
+        let mut gate = lock_ignoring_poison(&self.0);
         let (since, left) = *gate;
         let most = f64::from(MAX_PROGRESS_LINE_BURST);
         let now = Instant::now();
@@ -60,7 +60,7 @@ pub(crate) struct McpClientHandler {
     /// prompts. The channel has a capacity of one, so that several changes count as one.
     pub(crate) changed: Sender<()>,
     /// Whether a change was announced that
-    /// [`take_offer_change_flag`](super::client::McpServerConnection::take_offer_change_flag) has
+    /// [`take_list_changed_flag`](super::client::McpServerConnection::take_list_changed_flag) has
     /// not consumed yet.
     pub(crate) is_changed: Arc<AtomicBool>,
     pub(crate) progress: ProgressLineCallback,
@@ -69,7 +69,7 @@ pub(crate) struct McpClientHandler {
 }
 
 impl McpClientHandler {
-    pub(crate) fn signal_offer_change(&self) {
+    pub(crate) fn signal_list_change(&self) {
         self.is_changed.store(true, Ordering::Release);
         // Ignore the error: a full channel already holds a change notice, and a closed one has no
         // receiver.
@@ -79,11 +79,11 @@ impl McpClientHandler {
 
 impl ClientHandler for McpClientHandler {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.signal_offer_change();
+        self.signal_list_change();
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.signal_offer_change();
+        self.signal_list_change();
     }
 
     async fn on_progress(

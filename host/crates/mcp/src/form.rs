@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::secret_words::{label_asks_for_secret, sentence_asks_for_secret};
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestionKind};
+use rind_lib::point::handle::{PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::schema;
 
@@ -275,10 +275,13 @@ impl ElicitationFormField {
     ///
     /// # Errors
     /// Reason why the answer is not valid, as a text for the user.
-    pub(crate) fn parse_answer(&self, answer: &PluginUserAnswer) -> Result<Option<Value>, String> {
+    pub(crate) fn parse_answer(
+        &self,
+        answer: &UserAnswerToPlugin,
+    ) -> Result<Option<Value>, String> {
         let value = match (&self.input, answer) {
-            (FormFieldInputKind::Boolean, PluginUserAnswer::Yes(is_yes)) => json!(is_yes),
-            (FormFieldInputKind::Options(options), PluginUserAnswer::Choice(at)) => {
+            (FormFieldInputKind::Boolean, UserAnswerToPlugin::Yes(is_yes)) => json!(is_yes),
+            (FormFieldInputKind::Options(options), UserAnswerToPlugin::Choice(at)) => {
                 let at = usize::try_from(*at).unwrap_or(usize::MAX);
                 match options.get(at) {
                     Some((value, _)) => json!(value),
@@ -286,26 +289,26 @@ impl ElicitationFormField {
                     None => return Ok(None),
                 }
             }
-            (_, PluginUserAnswer::Text(text)) if text.is_empty() && !self.is_required => {
+            (_, UserAnswerToPlugin::Text(text)) if text.is_empty() && !self.is_required => {
                 return Ok(None);
             }
-            (FormFieldInputKind::Options(options), PluginUserAnswer::Text(text)) => {
+            (FormFieldInputKind::Options(options), UserAnswerToPlugin::Text(text)) => {
                 let mut options = options.iter();
                 let found = options.find(|(value, label)| value == text || label == text);
                 json!(found.ok_or("it is none of the options")?.0)
             }
-            (FormFieldInputKind::Number { is_whole: true }, PluginUserAnswer::Text(text)) => {
+            (FormFieldInputKind::Number { is_whole: true }, UserAnswerToPlugin::Text(text)) => {
                 let number = text.trim().parse::<i64>();
                 json!(number.map_err(|_| "it must be a whole number")?)
             }
-            (FormFieldInputKind::Number { .. }, PluginUserAnswer::Text(text)) => {
+            (FormFieldInputKind::Number { .. }, UserAnswerToPlugin::Text(text)) => {
                 let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
                 json!(number.ok_or("it must be a number")?)
             }
-            (_, PluginUserAnswer::Text(text)) if text.is_empty() => {
+            (_, UserAnswerToPlugin::Text(text)) if text.is_empty() => {
                 return Err("it must not be empty".to_owned());
             }
-            (_, PluginUserAnswer::Text(text)) => json!(text),
+            (_, UserAnswerToPlugin::Text(text)) => json!(text),
             _ => return Err("it does not answer this question".to_owned()),
         };
         let check =
@@ -438,7 +441,7 @@ mod tests {
         let [age, colour, name, news] = &fields[..] else {
             panic!("{fields:?}");
         };
-        let text = |text: &str| PluginUserAnswer::Text(text.to_owned());
+        let text = |text: &str| UserAnswerToPlugin::Text(text.to_owned());
         assert_eq!(
             age.question_text(),
             "age (a whole number, minimum 0, maximum 150)"
@@ -454,14 +457,17 @@ mod tests {
         assert_eq!((options.len(), default), (3, 2));
         assert_eq!(options, ["red", "green", "leave it out"]);
         assert_eq!(
-            colour.parse_answer(&PluginUserAnswer::Choice(1)),
+            colour.parse_answer(&UserAnswerToPlugin::Choice(1)),
             Ok(Some(json!("g")))
         );
-        assert_eq!(colour.parse_answer(&PluginUserAnswer::Choice(2)), Ok(None));
+        assert_eq!(
+            colour.parse_answer(&UserAnswerToPlugin::Choice(2)),
+            Ok(None)
+        );
         assert_eq!(name.parse_answer(&text("Jo")), Ok(Some(json!("Jo"))));
         assert!(name.parse_answer(&text("J")).is_err() && name.parse_answer(&text("")).is_err());
         assert_eq!(
-            news.parse_answer(&PluginUserAnswer::Yes(false)),
+            news.parse_answer(&UserAnswerToPlugin::Yes(false)),
             Ok(Some(json!(false)))
         );
         assert!(news.parse_answer(&text("yes")).is_err());

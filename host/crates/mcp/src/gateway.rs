@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::link::SessionServerConnection;
 use super::material::ServerPromptAndResourceFetcher;
-use super::names::{PromptOrResourceKind, mcp_server_origin, prompt_or_resource_tool_name};
+use super::names::{PromptOrResourceKind, mcp_tool_source_name, prompt_or_resource_tool_name};
 use super::shape::{prompt_to_tool_output, resource_to_tool_output};
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::tool::{FileChangeTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput};
@@ -23,7 +23,7 @@ pub(crate) fn create_prompt_and_resource_tools(
 ) -> [SharedTool; 2] {
     [PromptOrResourceKind::Prompt, PromptOrResourceKind::Resource].map(|kind| {
         let tool: SharedTool = Arc::new(FetchServerContentTool {
-            spec: server_content_tool_spec(&link.server.name, kind),
+            spec: prompt_or_resource_tool_spec(&link.server.name, kind),
             may: link.server.describe_permissions().into(),
             material: ServerPromptAndResourceFetcher::new(link.clone()),
             kind,
@@ -40,7 +40,7 @@ struct FetchServerContentTool {
     may: Arc<[String]>,
 }
 
-fn server_content_tool_spec(server: &str, kind: PromptOrResourceKind) -> ToolSpec {
+fn prompt_or_resource_tool_spec(server: &str, kind: PromptOrResourceKind) -> ToolSpec {
     let (what, properties, required) = match kind {
         PromptOrResourceKind::Prompt => (
             "Gets a prompt",
@@ -67,7 +67,7 @@ fn server_content_tool_spec(server: &str, kind: PromptOrResourceKind) -> ToolSpe
         }),
         // Use the effect class of the server's tools, because the request runs code of the server.
         effect_class: EffectClass::Execute,
-        plugin: Some(mcp_server_origin(server)),
+        plugin: Some(mcp_tool_source_name(server)),
     }
 }
 
@@ -85,7 +85,7 @@ impl FetchServerContentTool {
                     Value::Object(given) => given,
                     _ => Map::new(),
                 };
-                prompt_to_tool_output(self.material.request_pinned_prompt(&name, given).await?)
+                prompt_to_tool_output(self.material.request_approved_prompt(&name, given).await?)
             }
         }
     }
@@ -96,11 +96,11 @@ impl Tool for FetchServerContentTool {
         &self.spec
     }
 
-    fn may(&self) -> Arc<[String]> {
+    fn plugin_permission_texts(&self) -> Arc<[String]> {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         self.material.link.server.file_change_tracking_method()
     }
 
@@ -108,11 +108,11 @@ impl Tool for FetchServerContentTool {
         Box::pin(async move {
             let fetched = tokio::select! {
                 fetched = self.fetch_server_content(arguments) => fetched,
-                () = ctx.cancel.cancelled() => return ToolOutput::error(""),
+                () = ctx.cancel.cancelled() => return ToolOutput::from_error_content(""),
             };
             fetched.unwrap_or_else(|why| {
                 let server = &self.material.link.server.name;
-                ToolOutput::error(format!("MCP server `{server}`: it {why}"))
+                ToolOutput::from_error_content(format!("MCP server `{server}`: it {why}"))
             })
         })
     }

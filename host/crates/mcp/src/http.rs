@@ -82,7 +82,7 @@ impl McpEgressHttpTransport {
         // is safe to repeat.
         drop(answer);
         let renewed = login.renew_rejected_token(&self.handle, &token).await;
-        renewed.map_err(create_credential_error)?;
+        renewed.map_err(to_credential_error)?;
         Ok(self.send_request_once(request, stream_use).await?.1)
     }
 
@@ -96,20 +96,20 @@ impl McpEgressHttpTransport {
         let token = match &self.login {
             Some(login) => {
                 let token = login.valid_access_token(&self.handle).await;
-                Some(token.map_err(create_credential_error)?)
+                Some(token.map_err(to_credential_error)?)
             }
             None => None,
         };
         let request = request.build_egress_request();
         let sent = self
             .egress
-            .open_event_stream(request, main_agent_origin(), stream_use);
+            .open_event_stream(request, access_record_origin(), stream_use);
         let answer = sent.await.map_err(StreamableHttpError::Client)?;
         Ok((token, answer))
     }
 }
 
-fn create_credential_error(why: String) -> McpHttpError {
+fn to_credential_error(why: String) -> McpHttpError {
     StreamableHttpError::Client(egress::Error::new(egress::EgressErrorKind::Credential, why))
 }
 
@@ -154,7 +154,7 @@ impl McpHttpRequest<'_> {
 
 /// Returns the origin for access records: always the main agent, because all calls of a session
 /// share one server.
-pub(crate) fn main_agent_origin() -> Origin {
+pub(crate) fn access_record_origin() -> Origin {
     Origin {
         agent: "main".into(),
         turn: 0,

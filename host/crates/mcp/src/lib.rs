@@ -7,7 +7,7 @@
 //! a server only through the host's interface for outside tools, after hooks, policy and approval.
 //! The crate must not know the command line, nor where settings and secrets are stored.
 //!
-//! Start from [`McpToolSource`] for the client, and from [`McpHostServerConfig`] for the server.
+//! Start from [`McpToolSource`] for the client, and from [`OwnMcpServerConfig`] for the server.
 
 mod client;
 mod compare;
@@ -44,23 +44,25 @@ mod tool_list;
 /// Log target of the protocol's library. Its log lines repeat failures that Rind reports itself.
 pub const PROTOCOL_LIBRARY_LOG_TARGET: &str = "rmcp";
 
-pub use compare::{PinnedServerOfferDifference, describe_offer_changes, find_offer_changes};
+pub use compare::{
+    ChangeSinceServerApproval, describe_pinned_server_changes, list_changes_since_approval,
+};
 pub use login::{
     LoginOutcome, McpLoginParameters, PendingBrowserLogin, StoredLogin, TokenRevocationOutcome,
     login_file_path, remove_login, revoke_login_tokens,
 };
-pub use names::mcp_server_origin;
-pub use offer::{MAX_TOOLS_PER_SERVER, OfferedTool, ServerOffer};
-pub use pins::{ServerPin, ServerPinsFileError, ServerPinsStore, pins_file_path};
+pub use names::mcp_tool_source_name;
+pub use offer::{MAX_TOOLS_PER_SERVER, OfferedTool, ServerToolsAndPrompts};
+pub use pins::{ServerApprovalRecord, ServerPinsFileError, ServerPinsStore, pins_file_path};
 pub use probe::{ServerProbeError, fetch_server_offer};
 pub use prompt::{ApprovedServerPrompts, OfferedArgument, OfferedPrompt};
 pub use serve::{
-    ForwardedPromptSource, MAX_SKILL_BYTES, MAX_SKILL_FILES, McpHostServerConfig, McpHttpServer,
-    OpenSessionFn, ReadSkillsFn, ServedPrompt, ServedPromptArgument, ServedPromptSource,
+    ForwardedPromptSource, MAX_SKILL_BYTES, MAX_SKILL_FILES, McpHttpServer, OpenSessionFn,
+    OwnMcpServerConfig, ReadSkillsFn, ServedPrompt, ServedPromptArgument, ServedPromptSource,
     ServedSkill, serve_stdio_client,
 };
 pub use server::{McpServerConnectionSpec, McpServerProgramOrUrl, McpServerUrlAndEgress};
 pub use settings::{
     McpConfig, McpProtocol, ServerSettings, check_server_name, to_valid_server_name,
 };
-pub use source::{McpToolSource, ServerApprovalAsker, ServerApprovalQuestion};
+pub use source::{McpServerApprovalQuestion, McpToolSource, ServerApprovalAsker};

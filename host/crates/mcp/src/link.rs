@@ -2,7 +2,7 @@
 //! `MAX_SERVER_STARTS_PER_SESSION` times in all. Its tools and prompts are compared with the
 //! approved ones (the pin) at every start, and whenever the server announces a change.
 //!
-//! Start from [`SessionServerConnection::connect_and_check_pinned_offer`].
+//! Start from [`SessionServerConnection::connect_and_check_approval`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +12,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
 use super::client::{McpServerConnectError, McpServerConnection};
-use super::compare::{PinnedServerOfferDifference, describe_offer_changes, find_offer_changes};
+use super::compare::{
+    ChangeSinceServerApproval, describe_pinned_server_changes, list_changes_since_approval,
+};
 use super::elicit::ServerElicitationHandler;
 use super::end::{McpClientHandler, ProgressLineRateLimiter};
 use super::gateway::create_prompt_and_resource_tools;
-use super::offer::ServerOffer;
+use super::offer::ServerToolsAndPrompts;
 use super::server::McpServerConnectionSpec;
 use super::tool::McpServerTool;
-use rind_lib::host::ToolSourceSession;
-use rind_lib::lock::lock;
+use rind_lib::host::ToolSourceSessionHandle;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::tool::SharedTool;
 
 /// Maximum number of times that an MCP server is started (or connected to, over HTTP) in one
@@ -30,11 +32,11 @@ const MAX_SERVER_STARTS_PER_SESSION: u32 = 4;
 /// Maximum age of the last comparison of the server's tools with the approved (pinned) ones. If it
 /// is older, a tool call first lists and compares the tools again, because not every server
 /// announces changes.
-const MAX_TOOL_COMPARISON_AGE: Duration = Duration::from_secs(60);
+const MAX_APPROVED_TOOLS_CHECK_AGE: Duration = Duration::from_secs(60);
 
 /// Minimum interval between two comparisons of the server's tools with the approved ones that
 /// announcements of changes cause. A tool call compares without this wait.
-const MIN_TOOL_COMPARISON_INTERVAL: Duration = Duration::from_secs(1);
+const MIN_APPROVED_TOOLS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of times that a server's tools and prompts may change in a session. After that,
 /// all of them are withheld.
@@ -44,9 +46,9 @@ const MAX_TOOL_AND_PROMPT_LIST_CHANGES: u32 = 10;
 /// withheld from the session.
 pub(crate) struct SessionServerConnection {
     pub(crate) server: Arc<McpServerConnectionSpec>,
-    pub(crate) session: ToolSourceSession,
+    pub(crate) session: ToolSourceSessionHandle,
     pub(crate) questions: Arc<ServerElicitationHandler>,
-    pinned: ServerOffer,
+    pinned: ServerToolsAndPrompts,
     /// Whether clients of `rind mcp serve` may fetch the server's prompts and resources.
     is_passed_on: bool,
     state: AsyncMutex<SessionServerConnectionState>,
@@ -54,16 +56,16 @@ pub(crate) struct SessionServerConnection {
     held: Mutex<BTreeMap<String, String>>,
     /// Withheld prompts: name on the server, and the reason why the prompt must not be fetched.
     held_prompts: Mutex<BTreeMap<String, String>>,
-    told: Mutex<ReportedOfferChanges>,
+    told: Mutex<ReportedServerChanges>,
     /// Whether all tools and prompts of the server are withheld for the rest of the session.
     is_held_all: AtomicBool,
 }
 
 /// Changes of the server's offer that were reported to the user.
 #[derive(Default)]
-struct ReportedOfferChanges {
+struct ReportedServerChanges {
     /// Differences from the approved tools and prompts (the pin) that were reported last.
-    last: Vec<PinnedServerOfferDifference>,
+    last: Vec<ChangeSinceServerApproval>,
     /// Number of times that the differences between the server's offer and the pin have changed.
     n_times: u32,
 }
@@ -78,9 +80,9 @@ struct SessionServerConnectionState {
 impl SessionServerConnection {
     pub(crate) fn new(
         server: Arc<McpServerConnectionSpec>,
-        pinned: ServerOffer,
+        pinned: ServerToolsAndPrompts,
         is_passed_on: bool,
-        session: ToolSourceSession,
+        session: ToolSourceSessionHandle,
     ) -> Arc<Self> {
         Arc::new(Self {
             questions: Arc::new(ServerElicitationHandler::new(&server.name, session.clone())),
@@ -98,11 +100,11 @@ impl SessionServerConnection {
 
     /// Returns the tools that are not withheld, with their pinned definitions.
     pub(crate) fn usable_tools(self: &Arc<Self>) -> Vec<SharedTool> {
-        let held = lock(&self.held);
+        let held = lock_ignoring_poison(&self.held);
         let free = self.pinned.tools.iter();
         let free = free.filter(|tool| !held.contains_key(&tool.name));
         let free = free.map(|tool| Arc::new(McpServerTool::new(self.clone(), tool)) as SharedTool);
-        let has_material = self.is_passed_on && self.check_server_not_withheld().is_ok();
+        let has_material = self.is_passed_on && self.check_not_entirely_withheld().is_ok();
         let of_material = has_material.then(|| create_prompt_and_resource_tools(self));
         // First return the tools with which the host fetches the server's prompts and resources, so
         // that they are not dropped if the server has more tools than a session accepts.
@@ -119,7 +121,7 @@ impl SessionServerConnection {
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
-    pub(crate) fn check_server_not_withheld(&self) -> Result<(), String> {
+    pub(crate) fn check_not_entirely_withheld(&self) -> Result<(), String> {
         match self.is_held_all.load(Ordering::Acquire) {
             false => Ok(()),
             true => Err(format!(
@@ -130,12 +132,14 @@ impl SessionServerConnection {
 
     /// Returns the reason why a tool is withheld; `None` if it may be called.
     pub(crate) fn tool_withheld_reason(&self, tool: &str) -> Option<String> {
-        lock(&self.held).get(tool).cloned()
+        lock_ignoring_poison(&self.held).get(tool).cloned()
     }
 
     /// Returns the reason why a prompt is withheld; `None` if it may be fetched.
-    pub(crate) fn prompt_withheld_reason(&self, prompt: &str) -> Option<String> {
-        lock(&self.held_prompts).get(prompt).cloned()
+    pub(crate) fn withheld_prompt_reason(&self, prompt: &str) -> Option<String> {
+        lock_ignoring_poison(&self.held_prompts)
+            .get(prompt)
+            .cloned()
     }
 
     /// Returns a connection to the server, after its tools, prompts and instructions were compared
@@ -143,11 +147,11 @@ impl SessionServerConnection {
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
-    pub(crate) async fn connect_and_check_pinned_offer(
+    pub(crate) async fn connect_and_check_approval(
         self: &Arc<Self>,
     ) -> Result<Arc<McpServerConnection>, String> {
         let mut state = self.state.lock().await;
-        self.check_server_not_withheld()?;
+        self.check_not_entirely_withheld()?;
         let running = state.connection.take().filter(|own| !own.is_closed());
         let connection = match running {
             Some(connection) => connection,
@@ -165,31 +169,31 @@ impl SessionServerConnection {
         // Compare before this call if the server announced a change, or if the last comparison is
         // too old.
         let age = state.compared.map(|at| at.elapsed());
-        let is_old = age.is_none_or(|age| age > MAX_TOOL_COMPARISON_AGE);
-        if connection.take_offer_change_flag() || is_old {
+        let is_old = age.is_none_or(|age| age > MAX_APPROVED_TOOLS_CHECK_AGE);
+        if connection.take_list_changed_flag() || is_old {
             state.compared = None;
             let offer = connection.list_tools_and_prompts().await?;
-            self.withhold_changes_from_pinned_offer(&offer);
+            self.withhold_unapproved_changes(&offer);
             state.compared = Some(Instant::now());
         }
         state.connection = Some(connection.clone());
         // Check again: the comparison with the approved tools may have withheld all tools of the
         // server.
-        self.check_server_not_withheld()?;
+        self.check_not_entirely_withheld()?;
         Ok(connection)
     }
 
     /// Compares the tools and prompts of a running server with those that the operator approved, if
     /// the server announced a change. If listing them fails, the next call compares them.
-    async fn compare_offer_if_change_announced(self: &Arc<Self>) {
+    async fn check_approval_after_change(self: &Arc<Self>) {
         let mut state = self.state.lock().await;
         let Some(connection) = state.connection.clone() else {
             return;
         };
-        if connection.take_offer_change_flag() {
+        if connection.take_list_changed_flag() {
             state.compared = None;
             if let Ok(offer) = connection.list_tools_and_prompts().await {
-                self.withhold_changes_from_pinned_offer(&offer);
+                self.withhold_unapproved_changes(&offer);
                 state.compared = Some(Instant::now());
             }
         }
@@ -213,17 +217,17 @@ impl SessionServerConnection {
             McpServerConnection::open(&self.server, self.session.agent_handle(), &end).await;
         let opened = opened.map_err(McpServerConnectError::into_reason_phrase)?;
         let connection = Arc::new(opened);
-        connection.subscribe_to_offer_changes();
-        tokio::spawn(watch_announced_offer_changes(Arc::downgrade(self), changes));
+        connection.subscribe_to_list_changes();
+        tokio::spawn(watch_for_server_list_changes(Arc::downgrade(self), changes));
         Ok(connection)
     }
 
     /// Withholds the tools and prompts that differ from those that the operator approved (the pin),
     /// and reports each change to the user once.
-    fn withhold_changes_from_pinned_offer(self: &Arc<Self>, offer: &ServerOffer) {
-        let changes = find_offer_changes(&self.pinned, offer);
+    fn withhold_unapproved_changes(self: &Arc<Self>, offer: &ServerToolsAndPrompts) {
+        let changes = list_changes_since_approval(&self.pinned, offer);
         let is_too_often = {
-            let mut told = lock(&self.told);
+            let mut told = lock_ignoring_poison(&self.told);
             if told.last == changes || told.n_times > MAX_TOOL_AND_PROMPT_LIST_CHANGES {
                 return;
             }
@@ -243,9 +247,9 @@ impl SessionServerConnection {
                 held.insert(tool.to_owned(), change.to_string());
             }
         }
-        *lock(&self.held_prompts) = prompts;
+        *lock_ignoring_poison(&self.held_prompts) = prompts;
         let is_other = {
-            let mut own = lock(&self.held);
+            let mut own = lock_ignoring_poison(&self.held);
             let is_other = own.keys().ne(held.keys());
             *own = held;
             is_other
@@ -258,7 +262,7 @@ impl SessionServerConnection {
             false => format!(
                 "MCP server `{name}` differs from the version that you approved: {}. Changed tools and prompts are withheld; `rind mcp test {name}` shows it and \
                  asks",
-                describe_offer_changes(&changes)
+                describe_pinned_server_changes(&changes)
             ),
         };
         match is_other {
@@ -278,8 +282,10 @@ impl SessionServerConnection {
         );
         let tools = self.pinned.tools.iter();
         let prompts = self.pinned.prompts.iter();
-        *lock(&self.held) = tools.map(|own| (own.name.clone(), why.clone())).collect();
-        *lock(&self.held_prompts) = prompts.map(|own| (own.name.clone(), why.clone())).collect();
+        *lock_ignoring_poison(&self.held) =
+            tools.map(|own| (own.name.clone(), why.clone())).collect();
+        *lock_ignoring_poison(&self.held_prompts) =
+            prompts.map(|own| (own.name.clone(), why.clone())).collect();
         let reason = format!(
             "MCP server `{}` changed its tools or prompts more than {MAX_TOOL_AND_PROMPT_LIST_CHANGES} times in this session: all of them are withheld until the next session",
             self.server.name
@@ -290,7 +296,7 @@ impl SessionServerConnection {
 
 /// Compares the server's tools and prompts with the approved ones whenever the server announces a
 /// change, until the connection ends.
-async fn watch_announced_offer_changes(
+async fn watch_for_server_list_changes(
     link: Weak<SessionServerConnection>,
     mut changes: mpsc::Receiver<()>,
 ) {
@@ -298,9 +304,9 @@ async fn watch_announced_offer_changes(
         let Some(link) = link.upgrade() else {
             return;
         };
-        link.compare_offer_if_change_announced().await;
+        link.check_approval_after_change().await;
         drop(link);
         // A change during this wait is not missed: a call compares the tools before it is sent.
-        tokio::time::sleep(MIN_TOOL_COMPARISON_INTERVAL).await;
+        tokio::time::sleep(MIN_APPROVED_TOOLS_CHECK_INTERVAL).await;
     }
 }

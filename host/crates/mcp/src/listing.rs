@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 
 use super::client::{McpRequestError, McpServerConnection};
-use super::offer::ServerOfferSizeCounter;
+use super::offer::ToolAndPromptSizeCounter;
 use super::prompt::{MAX_PROMPTS_PER_SERVER, OfferedArgument, OfferedPrompt};
 use super::resource::ServerResourcesAndTemplates;
 use rind_lib::host::ListedResource;
@@ -22,7 +22,7 @@ use rind_lib::host::ListedResource;
 const MAX_PAGES_PER_LIST: usize = 200;
 
 /// Timeout for listing all tools, all prompts, or all resources.
-const SERVER_LISTING_TIMEOUT: Duration = Duration::from_secs(30);
+const MCP_LIST_FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Error text for a server that, instead of answering, asks for more input.
 const UNSUPPORTED_INPUT_REQUEST_ERROR: &str =
@@ -41,8 +41,8 @@ impl McpServerConnection {
     }
 
     async fn request_all_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
-        let (mut budget, mut listed) = (ServerOfferSizeCounter::default(), Vec::new());
-        let ask = |page| self.peer().list_prompts(Some(page));
+        let (mut budget, mut listed) = (ToolAndPromptSizeCounter::default(), Vec::new());
+        let ask = |page| self.request_sender().list_prompts(Some(page));
         self.request_list_pages("prompts", ask, |page| {
             for prompt in page.prompts {
                 if listed.len() == MAX_PROMPTS_PER_SERVER {
@@ -61,7 +61,7 @@ impl McpServerConnection {
                         })
                         .collect(),
                 };
-                budget.count_bytes(prompt.total_text_bytes())?;
+                budget.count_bytes_within_limit(prompt.total_text_bytes())?;
                 listed.push(prompt);
             }
             Ok(page.next_cursor)
@@ -77,7 +77,7 @@ impl McpServerConnection {
         arguments: JsonObject,
     ) -> Result<GetPromptResult, McpRequestError> {
         let asked = GetPromptRequestParams::new(prompt.to_owned()).with_arguments(arguments);
-        match self.peer().get_prompt_once(asked).await {
+        match self.request_sender().get_prompt_once(asked).await {
             Ok(GetPromptResponse::Complete(result)) => Ok(result),
             Ok(_) => Err(McpRequestError::Refused(
                 UNSUPPORTED_INPUT_REQUEST_ERROR.to_owned(),
@@ -113,7 +113,7 @@ impl McpServerConnection {
         &self,
         list: &mut ServerResourcesAndTemplates,
     ) -> Result<(), String> {
-        let ask = |page| self.peer().list_resources(Some(page));
+        let ask = |page| self.request_sender().list_resources(Some(page));
         self.request_list_pages("resources", ask, |page| {
             for own in page.resources {
                 let about = own.description.or(own.title);
@@ -134,7 +134,7 @@ impl McpServerConnection {
         &self,
         list: &mut ServerResourcesAndTemplates,
     ) -> Result<(), String> {
-        let ask = |page| self.peer().list_resource_templates(Some(page));
+        let ask = |page| self.request_sender().list_resource_templates(Some(page));
         self.request_list_pages("templates", ask, |page| {
             for own in page.resource_templates {
                 let about = own.description.or(own.title);
@@ -190,7 +190,7 @@ impl McpServerConnection {
         uri: &str,
     ) -> Result<Vec<ResourceContents>, McpRequestError> {
         let asked = ReadResourceRequestParams::new(uri.to_owned());
-        match self.peer().read_resource_once(asked).await {
+        match self.request_sender().read_resource_once(asked).await {
             Ok(ReadResourceResponse::Complete(result)) => Ok(result.contents),
             Ok(_) => Err(McpRequestError::Refused(
                 UNSUPPORTED_INPUT_REQUEST_ERROR.to_owned(),
@@ -200,16 +200,16 @@ impl McpServerConnection {
     }
 }
 
-/// Applies [`SERVER_LISTING_TIMEOUT`] to a listing.
+/// Applies [`MCP_LIST_FETCH_TIMEOUT`] to a listing.
 pub(crate) async fn with_listing_timeout<T>(
     what: &str,
     listed: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {
-    let listed = tokio::time::timeout(SERVER_LISTING_TIMEOUT, listed).await;
+    let listed = tokio::time::timeout(MCP_LIST_FETCH_TIMEOUT, listed).await;
     listed.unwrap_or_else(|_| {
         Err(format!(
             "did not list its {what} in {} s",
-            SERVER_LISTING_TIMEOUT.as_secs()
+            MCP_LIST_FETCH_TIMEOUT.as_secs()
         ))
     })
 }

@@ -61,7 +61,7 @@ impl ServerPromptAndResourceFetcher {
         name: &str,
         arguments: Map<String, Value>,
     ) -> FetchedPromptOrResourceResult {
-        let asked = self.request_pinned_prompt(name, arguments).await?;
+        let asked = self.request_approved_prompt(name, arguments).await?;
         convert_prompt_messages(&self.link.server.name, name, asked)
     }
 
@@ -69,7 +69,7 @@ impl ServerPromptAndResourceFetcher {
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
-    pub(crate) async fn request_pinned_prompt(
+    pub(crate) async fn request_approved_prompt(
         &self,
         name: &str,
         arguments: Map<String, Value>,
@@ -78,10 +78,10 @@ impl ServerPromptAndResourceFetcher {
             let quoted = escape_and_truncate_line(name, MAX_QUOTED_URI_BYTES);
             return Err(format!("has no prompt `{quoted}` that you approved"));
         }
-        let connection = self.link.connect_and_check_pinned_offer().await?;
-        // Check this now, because `connect_and_check_pinned_offer` may have found that the prompt
+        let connection = self.link.connect_and_check_approval().await?;
+        // Check this now, because `connect_and_check_approval` may have found that the prompt
         // differs from the approved one.
-        if let Some(why) = self.link.prompt_withheld_reason(name) {
+        if let Some(why) = self.link.withheld_prompt_reason(name) {
             let server = &self.link.server.name;
             return Err(format!(
                 "does not offer the prompt that you approved: {why}; run `rind mcp test {server}`"
@@ -121,7 +121,7 @@ impl ServerPromptAndResourceFetcher {
                 "lists neither the resource `{quoted}` nor a template that it matches"
             ));
         }
-        let connection = self.link.connect_and_check_pinned_offer().await?;
+        let connection = self.link.connect_and_check_approval().await?;
         self.with_call_timeout(connection.read_resource(uri)).await
     }
 
@@ -136,9 +136,9 @@ impl ServerPromptAndResourceFetcher {
             }
             InputCompletionRequest::Argument { .. } => Arc::default(),
         };
-        let connection = self.link.connect_and_check_pinned_offer().await?;
+        let connection = self.link.connect_and_check_approval().await?;
         if let InputCompletionRequest::Argument { prompt, .. } = begun
-            && let Some(why) = self.link.prompt_withheld_reason(prompt)
+            && let Some(why) = self.link.withheld_prompt_reason(prompt)
         {
             return Err(format!(
                 "does not offer the prompt that you approved: {why}"
@@ -159,14 +159,14 @@ impl ServerPromptAndResourceFetcher {
         &self,
         age: Duration,
     ) -> Result<Arc<ServerResourcesAndTemplates>, String> {
-        self.link.check_server_not_withheld()?;
+        self.link.check_not_entirely_withheld()?;
         let mut listed = self.listed.lock().await;
         if let Some((at, list)) = &*listed
             && at.elapsed() < age
         {
             return Ok(list.clone());
         }
-        let connection = self.link.connect_and_check_pinned_offer().await?;
+        let connection = self.link.connect_and_check_approval().await?;
         let list = Arc::new(connection.list_resources().await?);
         *listed = Some((Instant::now(), list.clone()));
         Ok(list)
@@ -212,7 +212,7 @@ impl PromptResourceProvider for ServerPromptAndResourceFetcher {
         Box::pin(self.read_resource_content(uri))
     }
 
-    fn complete_text<'a>(
+    fn suggest_completions<'a>(
         &'a self,
         begun: &'a InputCompletionRequest,
     ) -> BoxFuture<'a, Result<Vec<String>, String>> {

@@ -1,13 +1,13 @@
 //! Names of the tools of MCP servers in the host: `mcp__SERVER__TOOL`.
 //!
 //! Servers may use longer names and other characters than model providers accept, so names are
-//! converted. Start from [`host_tool_name`].
+//! converted. Start from [`qualified_tool_name`].
 
 use rind_lib::tool::registry::MAX_TOOL_NAME_BYTES;
 
 /// Returns the origin of the tools of a server: `mcp:NAME`.
 #[must_use]
-pub fn mcp_server_origin(server: &str) -> String {
+pub fn mcp_tool_source_name(server: &str) -> String {
     format!("mcp:{server}")
 }
 
@@ -24,7 +24,7 @@ const TRUNCATED_NAME_HASH_HEX_DIGITS: usize = 8;
 /// docs, a.b/c           mcp__docs__a_b_c
 /// docs, 80 letters      mcp__docs__aaaa…aaaa_1f2e3d4c
 /// ```
-pub(crate) fn host_tool_name(server: &str, tool: &str) -> String {
+pub(crate) fn qualified_tool_name(server: &str, tool: &str) -> String {
     let fitted: String = tool
         .chars()
         .map(|c| match c {
@@ -94,7 +94,7 @@ mod tests {
             "",
         ] {
             assert!(
-                !is_prompt_or_resource_tool(&host_tool_name("docs", tool)),
+                !is_prompt_or_resource_tool(&qualified_tool_name("docs", tool)),
                 "{tool}"
             );
         }
@@ -107,7 +107,7 @@ mod tests {
         let names = ["search", "a.b/c", "é\u{1b}[2J", "", &long, &other];
         let fitted: Vec<String> = names
             .iter()
-            .map(|name| host_tool_name("docs", name))
+            .map(|name| qualified_tool_name("docs", name))
             .collect();
         assert!(
             fitted.iter().all(|name| is_valid_tool_name(name)),
@@ -116,6 +116,6 @@ mod tests {
         assert_eq!(fitted[0], "mcp__docs__search");
         assert_eq!(fitted[1], "mcp__docs__a_b_c");
         assert_ne!(fitted[4], fitted[5]);
-        assert_eq!(fitted[4], host_tool_name("docs", &long));
+        assert_eq!(fitted[4], qualified_tool_name("docs", &long));
     }
 }

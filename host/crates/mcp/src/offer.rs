@@ -1,14 +1,15 @@
 //! Represents the offer of a server, which is its tools, prompts and instructions, and checks which
 //! tools can be used.
 //!
-//! All texts of an offer come from the server and are untrusted. Start from [`ServerOffer`].
+//! All texts of an offer come from the server and are untrusted. Start from
+//! [`ServerToolsAndPrompts`].
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::names::host_tool_name;
+use super::names::qualified_tool_name;
 use super::prompt::OfferedPrompt;
 use rind_lib::json;
 use rind_lib::secret::SecretScanner;
@@ -59,7 +60,7 @@ impl OfferedTool {
     /// Returns the texts in the arguments' schema, each with its path in the schema. The operator
     /// reviews them, because the model reads them and they may contain malicious instructions.
     #[must_use]
-    pub fn argument_schema_texts(&self) -> Vec<(String, String)> {
+    pub fn texts_in_argument_schema(&self) -> Vec<(String, String)> {
         let mut texts = Vec::new();
         if let Some(schema) = self.input_schema.as_object() {
             collect_object_schema_texts("", "", schema, &mut texts);
@@ -209,7 +210,7 @@ fn collect_object_schema_texts(
 
 /// Tools, prompts and instructions that a server offered at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerOffer {
+pub struct ServerToolsAndPrompts {
     /// Name and version as the server reports them.
     #[serde(default)]
     pub server: String,
@@ -231,22 +232,22 @@ pub struct ServerOffer {
     pub refused: Vec<String>,
 }
 
-impl ServerOffer {
+impl ServerToolsAndPrompts {
     /// Separates the tools of a server into usable ones, sorted by name, and reasons why the others
     /// are unusable.
-    pub(crate) fn split_usable_tools(
+    pub(crate) fn separate_unusable_tools(
         server: &str,
         listed: Vec<OfferedTool>,
     ) -> (Vec<OfferedTool>, Vec<String>) {
         let mut by_name: BTreeMap<String, u32> = BTreeMap::new();
         for tool in &listed {
             *by_name
-                .entry(host_tool_name(server, &tool.name))
+                .entry(qualified_tool_name(server, &tool.name))
                 .or_default() += 1;
         }
         let (mut tools, mut refused) = (Vec::new(), Vec::new());
         for tool in listed {
-            let name = host_tool_name(server, &tool.name);
+            let name = qualified_tool_name(server, &tool.name);
             let fault = match by_name.get(&name) {
                 Some(n) if *n > 1 => Some(format!("{n} of its tools have the name `{name}`")),
                 _ => unusable_tool_reason(&tool),
@@ -278,14 +279,14 @@ impl ServerOffer {
 
 /// Counts the tools and bytes of an offer while its pages are read, up to the maximum of each.
 #[derive(Debug, Default)]
-pub(crate) struct ServerOfferSizeCounter {
+pub(crate) struct ToolAndPromptSizeCounter {
     n_bytes: usize,
     n_tools: usize,
 }
 
-impl ServerOfferSizeCounter {
+impl ToolAndPromptSizeCounter {
     /// Counts a tool. Fails if there are too many; the error is phrased to follow "the server".
-    pub(crate) fn count_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
+    pub(crate) fn count_tool_within_limit(&mut self, tool: &OfferedTool) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS_PER_SERVER {
             return Err(format!("offers more than {MAX_TOOLS_PER_SERVER} tools"));
@@ -297,22 +298,22 @@ impl ServerOfferSizeCounter {
         let texts = [&tool.name, &tool.description]
             .into_iter()
             .chain(&tool.title);
-        self.count_bytes(n_values + texts.map(String::len).sum::<usize>())
+        self.count_bytes_within_limit(n_values + texts.map(String::len).sum::<usize>())
     }
 
     /// Counts a tool whose definition cannot be read, and the bytes of the reason, towards the
     /// limits of the offer.
-    pub(crate) fn count_unreadable_tool(&mut self, why: &str) -> Result<(), String> {
+    pub(crate) fn count_unreadable_tool_within_limit(&mut self, why: &str) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS_PER_SERVER {
             return Err(format!("offers more than {MAX_TOOLS_PER_SERVER} tools"));
         }
-        self.count_bytes(why.len())
+        self.count_bytes_within_limit(why.len())
     }
 
     /// Counts bytes that are stored. Fails if there are too many; the error is phrased to follow
     /// "the server".
-    pub(crate) fn count_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
+    pub(crate) fn count_bytes_within_limit(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > MAX_SERVER_TOOL_DEFINITIONS_BYTES {
             return Err(format!(
@@ -384,7 +385,7 @@ fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(crate) fn test_offered_tool(name: &str, description: &str) -> OfferedTool {
+pub(crate) fn offered_tool_for_tests(name: &str, description: &str) -> OfferedTool {
     OfferedTool {
         name: name.to_owned(),
         title: None,
@@ -403,31 +404,31 @@ mod tests {
 
     #[test]
     fn tools_that_cannot_be_used_are_named_and_the_others_stay() {
-        let mut bomb = test_offered_tool("bomb", "d");
+        let mut bomb = offered_tool_for_tests("bomb", "d");
         bomb.input_schema = json!({
             "type": "object",
             "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}},
             "properties": {"x": {"$ref": "#/$defs/a"}}
         });
-        let mut outside = test_offered_tool("outside", "d");
+        let mut outside = offered_tool_for_tests("outside", "d");
         outside.input_schema = json!({"type": "object", "$ref": "https://a.example/schema"});
-        let mut odd = test_offered_tool("odd", "d");
+        let mut odd = offered_tool_for_tests("odd", "d");
         odd.input_schema = json!({"type": "array"});
-        let mut deep = test_offered_tool("deep", "d");
+        let mut deep = offered_tool_for_tests("deep", "d");
         deep.output_schema = Some((0..100).fold(json!(1), |inner, _| json!({"a": inner})));
         let listed = vec![
-            test_offered_tool("fine", "d"),
-            test_offered_tool("two", "d"),
-            test_offered_tool("two", "e"),
-            test_offered_tool("a.b", "d"),
-            test_offered_tool("a/b", "d"),
-            test_offered_tool("long", &"x".repeat(MAX_TOOL_DESCRIPTION_BYTES + 1)),
+            offered_tool_for_tests("fine", "d"),
+            offered_tool_for_tests("two", "d"),
+            offered_tool_for_tests("two", "e"),
+            offered_tool_for_tests("a.b", "d"),
+            offered_tool_for_tests("a/b", "d"),
+            offered_tool_for_tests("long", &"x".repeat(MAX_TOOL_DESCRIPTION_BYTES + 1)),
             bomb,
             outside,
             odd,
             deep,
         ];
-        let (tools, refused) = ServerOffer::split_usable_tools("s", listed);
+        let (tools, refused) = ServerToolsAndPrompts::separate_unusable_tools("s", listed);
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["fine"]);
         assert_eq!(refused.len(), 9, "{refused:?}");
@@ -437,7 +438,7 @@ mod tests {
 
     #[test]
     fn no_text_of_the_arguments_is_hidden_from_the_person() {
-        let mut tool = test_offered_tool("t", "d");
+        let mut tool = offered_tool_for_tests("t", "d");
         // Sorted by name, so that the order is the same for a map that keeps insertion order.
         tool.input_schema = json!({
             "$comment": "c1",
@@ -450,7 +451,7 @@ mod tests {
             "type": "object",
             "x-note": {"y": [{"z": "deep"}]},
         });
-        let texts = tool.argument_schema_texts();
+        let texts = tool.texts_in_argument_schema();
         let texts: Vec<String> = texts
             .iter()
             .map(|(place, text)| format!("{place}: {text}"))
@@ -470,36 +471,37 @@ mod tests {
             ]
         );
         assert!(
-            test_offered_tool("t", "d")
-                .argument_schema_texts()
+            offered_tool_for_tests("t", "d")
+                .texts_in_argument_schema()
                 .is_empty()
         );
     }
 
     #[test]
     fn the_number_and_size_of_tools_are_bounded_while_they_are_listed() {
-        let mut budget = ServerOfferSizeCounter::default();
-        let tool = test_offered_tool("t", "d");
-        let refused = (0..=MAX_TOOLS_PER_SERVER).find_map(|_| budget.count_tool(&tool).err());
+        let mut budget = ToolAndPromptSizeCounter::default();
+        let tool = offered_tool_for_tests("t", "d");
+        let refused =
+            (0..=MAX_TOOLS_PER_SERVER).find_map(|_| budget.count_tool_within_limit(&tool).err());
         assert_eq!(refused.unwrap(), "offers more than 1000 tools");
-        let mut budget = ServerOfferSizeCounter::default();
-        let large = test_offered_tool("t", &"x".repeat(1 << 20));
-        let refused = (0..100).find_map(|_| budget.count_tool(&large).err());
+        let mut budget = ToolAndPromptSizeCounter::default();
+        let large = offered_tool_for_tests("t", &"x".repeat(1 << 20));
+        let refused = (0..100).find_map(|_| budget.count_tool_within_limit(&large).err());
         assert!(refused.unwrap().contains("more than 16 MiB"));
         // Every text that is stored counts towards the limit, not only those that the model gets.
         let long = "x".repeat(1 << 20);
-        let mut titled = test_offered_tool("t", "d");
+        let mut titled = offered_tool_for_tests("t", "d");
         titled.title = Some(long.clone());
-        let mut claiming = test_offered_tool("t", "d");
+        let mut claiming = offered_tool_for_tests("t", "d");
         claiming.annotations = Some(json!({"title": long}));
-        for tool in [titled, claiming, test_offered_tool(&long, "d")] {
-            let mut budget = ServerOfferSizeCounter::default();
-            let refused = (0..100).find_map(|_| budget.count_tool(&tool).err());
+        for tool in [titled, claiming, offered_tool_for_tests(&long, "d")] {
+            let mut budget = ToolAndPromptSizeCounter::default();
+            let refused = (0..100).find_map(|_| budget.count_tool_within_limit(&tool).err());
             assert!(refused.unwrap().contains("more than 16 MiB"));
-            let (tools, refused) = ServerOffer::split_usable_tools("s", vec![tool]);
+            let (tools, refused) = ServerToolsAndPrompts::separate_unusable_tools("s", vec![tool]);
             assert!(tools.is_empty());
             assert!(refused[0].len() < 200, "{refused:?}");
         }
-        assert!(unusable_tool_reason(&test_offered_tool(" ", "d")).is_some());
+        assert!(unusable_tool_reason(&offered_tool_for_tests(" ", "d")).is_some());
     }
 }

@@ -15,7 +15,7 @@ const PART_HASH_HEX_DIGITS: usize = 16;
 /// Metadata of one part of a prompt or resource, such as its role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct PartMetadata {
+pub(crate) struct ContentPartMetadata {
     /// Whether the part is a resource embedded in a prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_resource: bool,
@@ -26,7 +26,7 @@ pub(crate) struct PartMetadata {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_bytes: bool,
     /// Kind and hash of the content of the part that this metadata describes; see
-    /// [`part_kind_and_hash`].
+    /// [`content_part_fingerprint`].
     pub(crate) mark: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
@@ -38,7 +38,7 @@ pub(crate) struct PartMetadata {
 
 /// Returns a mark by which a part is recognized: its kind and a short hash. The hash of a text is
 /// computed from the masked text, so that it reveals nothing about a secret.
-pub(crate) fn part_kind_and_hash(part: &Part) -> String {
+pub(crate) fn content_part_fingerprint(part: &Part) -> String {
     let (kind, id) = match part {
         Part::Text { text } => {
             let masked =
@@ -55,7 +55,7 @@ pub(crate) fn part_kind_and_hash(part: &Part) -> String {
     format!("{kind} {id}")
 }
 
-/// Returns the kind at the start of a mark, which [`part_kind_and_hash`] made: `text`, `json`
+/// Returns the kind at the start of a mark, which [`content_part_fingerprint`] made: `text`, `json`
 /// or `blob`.
 fn parse_part_kind(mark: &str) -> &str {
     mark.split(' ').next().unwrap_or_default()
@@ -66,10 +66,13 @@ fn parse_part_kind(mark: &str) -> &str {
 /// only if all other parts are at their old positions; otherwise it gets empty metadata, because
 /// the old metadata could belong to another part.
 pub(crate) fn match_metadata_to_edited_parts(
-    pieces: Vec<PartMetadata>,
+    pieces: Vec<ContentPartMetadata>,
     parts: &[&Part],
-) -> Vec<PartMetadata> {
-    let marks: Vec<String> = parts.iter().map(|part| part_kind_and_hash(part)).collect();
+) -> Vec<ContentPartMetadata> {
+    let marks: Vec<String> = parts
+        .iter()
+        .map(|part| content_part_fingerprint(part))
+        .collect();
     let is_in_place = pieces.len() == marks.len()
         && pieces.iter().zip(&marks).all(|(piece, mark)| {
             let is_edited = || {
@@ -82,7 +85,7 @@ pub(crate) fn match_metadata_to_edited_parts(
     if is_in_place {
         return pieces;
     }
-    let mut pieces: Vec<Option<PartMetadata>> = pieces.into_iter().map(Some).collect();
+    let mut pieces: Vec<Option<ContentPartMetadata>> = pieces.into_iter().map(Some).collect();
     let own = marks.iter().map(|mark| {
         let mut free = pieces.iter_mut();
         let found = free.find(|own| own.as_ref().is_some_and(|piece| piece.mark == *mark));

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::offer::ServerOffer;
+use super::offer::ServerToolsAndPrompts;
 use super::settings::ServerSettings;
 use rind_lib::disk::{acquire_file_lock, read_if_present, replace_private_file};
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 
 /// Version of the file format.
 const PINS_FILE_FORMAT_VERSION: u32 = 1;
@@ -21,13 +21,13 @@ const MAX_PINS_FILE_BYTES: u64 = 256 << 20;
 
 /// Tools, prompts and instructions of a server as the operator approved them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ServerPin {
+pub struct ServerApprovalRecord {
     /// Digest of the server's settings at the time of the approval.
     pub settings: String,
     /// Time of the approval, as RFC 3339.
     pub given: String,
     /// The approved offer.
-    pub offer: ServerOffer,
+    pub offer: ServerToolsAndPrompts,
 }
 
 /// Error while reading or storing pins.
@@ -41,12 +41,12 @@ pub struct ServerPinsFileError {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct PinsFileContent {
     version: u32,
-    servers: BTreeMap<String, ServerPin>,
+    servers: BTreeMap<String, ServerApprovalRecord>,
 }
 
 /// Returns the path of the file that stores which tools and prompts of MCP servers were approved.
 #[must_use]
-pub fn pins_file_path(paths: &Paths) -> PathBuf {
+pub fn pins_file_path(paths: &RindPaths) -> PathBuf {
     paths.grant_answers_path().with_file_name("mcp.json")
 }
 
@@ -54,7 +54,7 @@ pub fn pins_file_path(paths: &Paths) -> PathBuf {
 #[derive(Clone, Debug)]
 pub struct ServerPinsStore {
     path: PathBuf,
-    servers: BTreeMap<String, ServerPin>,
+    servers: BTreeMap<String, ServerApprovalRecord>,
 }
 
 impl ServerPinsStore {
@@ -91,13 +91,13 @@ impl ServerPinsStore {
     /// Returns what the operator approved for a server (its pin), even if the server's settings
     /// have changed since.
     #[must_use]
-    pub fn find_pin_with_any_settings(&self, name: &str) -> Option<&ServerPin> {
+    pub fn find_pin_ignoring_settings(&self, name: &str) -> Option<&ServerApprovalRecord> {
         self.servers.get(name)
     }
 
     /// Returns the pin of a server if it was made with these settings.
     #[must_use]
-    pub fn find_pin(&self, name: &str, settings: &ServerSettings) -> Option<&ServerPin> {
+    pub fn find_pin(&self, name: &str, settings: &ServerSettings) -> Option<&ServerApprovalRecord> {
         let pin = self.servers.get(name)?;
         (pin.settings == settings.connection_settings_digest()).then_some(pin)
     }
@@ -107,7 +107,11 @@ impl ServerPinsStore {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn pin_server(&mut self, name: &str, pin: ServerPin) -> Result<(), ServerPinsFileError> {
+    pub fn pin_server(
+        &mut self,
+        name: &str,
+        pin: ServerApprovalRecord,
+    ) -> Result<(), ServerPinsFileError> {
         self.update_pins_file(|servers| {
             servers.insert(name.to_owned(), pin);
         })
@@ -126,7 +130,7 @@ impl ServerPinsStore {
     /// Reads, changes and writes the file under a lock, so that concurrent hosts lose no pins.
     fn update_pins_file(
         &mut self,
-        change: impl FnOnce(&mut BTreeMap<String, ServerPin>),
+        change: impl FnOnce(&mut BTreeMap<String, ServerApprovalRecord>),
     ) -> Result<(), ServerPinsFileError> {
         let path = self.path.clone();
         let refuse = |e: std::io::Error| ServerPinsFileError {
@@ -159,7 +163,7 @@ impl ServerPinsStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offer::test_offered_tool;
+    use crate::offer::offered_tool_for_tests;
 
     #[test]
     fn a_pin_holds_for_its_settings_until_it_is_removed() {
@@ -169,12 +173,12 @@ mod tests {
             command: Some("x".to_owned()),
             ..ServerSettings::default()
         };
-        let pin = ServerPin {
+        let pin = ServerApprovalRecord {
             settings: settings.connection_settings_digest(),
             given: "2026-01-01T00:00:00Z".to_owned(),
-            offer: ServerOffer {
-                tools: vec![test_offered_tool("a", "d")],
-                ..ServerOffer::default()
+            offer: ServerToolsAndPrompts {
+                tools: vec![offered_tool_for_tests("a", "d")],
+                ..ServerToolsAndPrompts::default()
             },
         };
         let mut pins = ServerPinsStore::read(&path).unwrap();
@@ -190,7 +194,7 @@ mod tests {
             ..settings.clone()
         };
         assert_eq!(again.find_pin("s", &wider), None);
-        assert!(again.find_pin_with_any_settings("s").is_some());
+        assert!(again.find_pin_ignoring_settings("s").is_some());
         assert!(again.remove("s").unwrap());
         assert!(!again.remove("s").unwrap());
         assert!(again.find_pin("t", &settings).is_some());

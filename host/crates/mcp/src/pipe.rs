@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::sync::mpsc::Receiver;
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::peer::{
-    PeerProcess, PeerProcessEndWatch, PeerProcessStdin, PeerProcessStopGuard,
+    PeerProcess, PeerProcessEndWatch, PeerProcessStdin, PeerProcessStopper,
 };
 
 /// Maximum number of output lines per server process that are not protocol messages. A few such
@@ -35,7 +35,7 @@ pub(crate) struct ServerStdioTransport {
     end: PeerProcessEndWatch,
     garbage: NonMessageLineStats,
     /// Guard that stops the server program when the transport is dropped.
-    _stop: PeerProcessStopGuard,
+    _stop: PeerProcessStopper,
 }
 
 /// Number of output lines that are not messages, and an excerpt of the last one. Clones share the
@@ -47,7 +47,7 @@ impl NonMessageLineStats {
     /// Describes the lines of the server that are not messages, because they may explain a failure;
     /// empty if there are none.
     pub(crate) fn describe(&self) -> String {
-        let garbage = lock(&self.0);
+        let garbage = lock_ignoring_poison(&self.0);
         match &*garbage {
             (0, _) => String::new(),
             (n, last) => format!(
@@ -59,7 +59,7 @@ impl NonMessageLineStats {
     /// Counts a line that is not a message, and keeps an excerpt of it. Returns the number of such
     /// lines so far.
     fn count_line(&self, line: &[u8]) -> usize {
-        let mut garbage = lock(&self.0);
+        let mut garbage = lock_ignoring_poison(&self.0);
         garbage.0 += 1;
         let excerpt = line
             .get(..4 * MAX_GARBAGE_LINE_EXCERPT_BYTES)
@@ -95,7 +95,7 @@ impl ServerStdioTransport {
             return true;
         }
         self.end
-            .stop_peer(&format!("was stopped{}", self.garbage.describe()));
+            .stop_process_with_reason(&format!("was stopped{}", self.garbage.describe()));
         false
     }
 }
@@ -103,7 +103,7 @@ impl ServerStdioTransport {
 /// Fields that identify an answer of a server. They can be read from an answer that is nested too
 /// deeply to be parsed, because ignored values may have any depth.
 #[derive(Deserialize)]
-struct UnparsedAnswerId {
+struct JsonRpcAnswerEnvelope {
     jsonrpc: String,
     id: RequestId,
     #[serde(default)]
@@ -120,7 +120,7 @@ fn create_unreadable_answer_error(
     line: &[u8],
     why: &serde_json::Error,
 ) -> Option<RxJsonRpcMessage<RoleClient>> {
-    let head: UnparsedAnswerId = serde_json::from_slice(line).ok()?;
+    let head: JsonRpcAnswerEnvelope = serde_json::from_slice(line).ok()?;
     let error = ErrorData::new(UNPARSABLE_ANSWER_ERROR_CODE, why.to_string(), None);
     // Require the other fields of an answer, because a log line may have an `id` too.
     let has_outcome = head.result.is_some() || head.error.is_some();

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::client::{McpServerConnectError, McpServerConnection};
 use super::end::McpClientHandler;
-use super::offer::ServerOffer;
+use super::offer::ServerToolsAndPrompts;
 use super::server::McpServerConnectionSpec;
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::outcome::{Effect, Level};
@@ -18,7 +18,7 @@ use rind_lib::point::trace::AccessRecord;
 /// Reason, phrased to follow "the server".
 pub async fn fetch_server_offer(
     server: &McpServerConnectionSpec,
-) -> Result<ServerOffer, ServerProbeError> {
+) -> Result<ServerToolsAndPrompts, ServerProbeError> {
     // Drop the receiver of change announcements: the connection is closed after the listing.
     let (changed, _) = mpsc::channel(1);
     let end = McpClientHandler {
@@ -55,13 +55,13 @@ pub struct ServerProbeError {
 pub(crate) struct SessionlessAgentHandle;
 
 impl AgentHandle for SessionlessAgentHandle {
-    fn log(&self, plugin: &str, _: Level, text: &str) {
+    fn write_log_line(&self, plugin: &str, _: Level, text: &str) {
         tracing::debug!(plugin, text);
     }
 
-    fn effect(&self, _: &str, _: Effect) {}
+    fn apply_effect(&self, _: &str, _: Effect) {}
 
-    fn access(&self, record: AccessRecord) {
+    fn record_access(&self, record: AccessRecord) {
         tracing::debug!(?record);
     }
 }

@@ -181,7 +181,7 @@ impl OfferedPrompt {
 
 /// Separates the prompts of a server into usable ones, sorted by name, and reasons why the others
 /// are unusable.
-pub(crate) fn split_usable_prompts(
+pub(crate) fn separate_unusable_prompts(
     server: &str,
     listed: Vec<OfferedPrompt>,
 ) -> (Vec<OfferedPrompt>, Vec<String>) {
@@ -275,7 +275,7 @@ mod tests {
             huge,
             secret,
         ];
-        let (prompts, refused) = split_usable_prompts("docs", listed);
+        let (prompts, refused) = separate_unusable_prompts("docs", listed);
         assert_eq!(prompts, [prompt("fine")]);
         assert_eq!(refused.len(), 8, "{refused:?}");
         assert!(refused[0].contains("2 of its prompts have the command `/docs:a-b`"));

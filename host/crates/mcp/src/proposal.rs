@@ -12,7 +12,7 @@ const MAX_SHOWN_VALUE_BYTES: usize = 80;
 
 /// Maximum length of the line with all proposed values, in bytes. A longer line is not shown, and
 /// the user fills in each field instead.
-const MAX_PROPOSED_VALUES_LINE_BYTES: usize = 600;
+const MAX_PROPOSED_FORM_VALUES_BYTES: usize = 600;
 
 /// Proposed values for all required fields of a form, and for optional fields with a proposal.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl ProposedElicitationFormValues {
             content.insert(field.name.clone(), value.clone());
         }
         let shown = shown.join(", ");
-        (!content.is_empty() && shown.len() <= MAX_PROPOSED_VALUES_LINE_BYTES)
+        (!content.is_empty() && shown.len() <= MAX_PROPOSED_FORM_VALUES_BYTES)
             .then_some(Self { content, shown })
     }
 }

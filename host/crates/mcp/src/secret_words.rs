@@ -2,7 +2,7 @@
 //!
 //! This is a heuristic that refuses when in doubt. Start from [`label_asks_for_secret`].
 
-use rind_lib::skill::key;
+use rind_lib::skill::normalize_skill_name;
 
 /// Names of secrets that also match inside a longer word. They are spelled with the letters that
 /// [`to_lookalike_latin_letter`] returns, so the Russian word begins with Latin letters.
@@ -48,7 +48,7 @@ const SECRET_NAME_SUBSTRINGS: [&str; 37] = [
 
 /// Names of a secret that match only a complete word, because they occur inside harmless words,
 /// such as `senha` in the Portuguese `resenha`.
-const WHOLE_WORD_SECRET_NAMES: [&str; 8] = [
+const SECRET_NAME_WHOLE_WORDS: [&str; 8] = [
     "senha", "senhas", "haslo", "hasla", "heslo", "hesla", "sifre", "sifreniz",
 ];
 
@@ -73,7 +73,7 @@ pub(crate) fn label_asks_for_secret(text: &str) -> bool {
 pub(crate) fn sentence_asks_for_secret(text: &str) -> bool {
     let words = split_words(text);
     let is_part = |word: &String| {
-        WHOLE_WORD_SECRET_NAMES.contains(&word.as_str())
+        SECRET_NAME_WHOLE_WORDS.contains(&word.as_str())
             || SECRET_NAME_SUBSTRINGS
                 .iter()
                 .any(|part| word.contains(part))
@@ -100,7 +100,7 @@ fn split_words(text: &str) -> Vec<String> {
         was_small = c.is_lowercase() || c.is_numeric();
         spaced.push(c);
     }
-    let folded: String = key(&spaced)
+    let folded: String = normalize_skill_name(&spaced)
         .chars()
         .map(to_lookalike_latin_letter)
         .collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::Uri;
 
 use super::login::{ACCESS_TOKEN_SECRET_NAME, SharedServerLogin, StoredLogin};
-use super::names::mcp_server_origin;
+use super::names::mcp_tool_source_name;
 use super::settings::{McpProtocol, ServerSettings};
 use rind_lib::egress::{
     CredentialTemplate, EgressOptions, MAX_REQUESTS_PER_SESSION_SETTING, SecretStore,
@@ -112,7 +112,7 @@ impl McpServerUrlAndEgress {
             ..EgressOptions::default()
         };
         let granted = Arc::new(GrantedCapabilities::new(capabilities));
-        let origin = mcp_server_origin(name);
+        let origin = mcp_tool_source_name(name);
         Ok(Self {
             url,
             egress: SharedPluginEgress::new(
@@ -150,7 +150,7 @@ pub(crate) fn host_pattern_of_url(url: &str) -> Result<HostPattern, String> {
         ));
     }
     let pattern: HostPattern = format!("{scheme}://{authority}").parse()?;
-    if pattern.matches_any_host() || authority.as_str().contains('*') {
+    if pattern.matches_every_host() || authority.as_str().contains('*') {
         return Err(wrong("names no host"));
     }
     Ok(pattern)
@@ -215,7 +215,7 @@ impl McpServerConnectionSpec {
                 let mut command = vec![self.settings.command.clone().unwrap_or_default()];
                 command.extend(self.settings.args.iter().cloned());
                 let run = format!("run `{}`", command.join(" "));
-                if !is_command_confined_or_refused(&program.commands.confining) {
+                if !can_never_run_unconfined(&program.commands.confining) {
                     return vec![
                         run,
                         "with all your rights: commands are not confined".to_owned(),
@@ -242,7 +242,7 @@ impl McpServerConnectionSpec {
 }
 
 /// Whether commands run in a sandbox or are refused.
-fn is_command_confined_or_refused(confining: &CommandConfinementMode) -> bool {
+fn can_never_run_unconfined(confining: &CommandConfinementMode) -> bool {
     match confining {
         CommandConfinementMode::Confined(_)
         | CommandConfinementMode::RetryingConfinement(_)

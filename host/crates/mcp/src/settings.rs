@@ -147,7 +147,7 @@ impl ServerSettings {
             (None, Some(_)) if self.client_secret.is_some() && self.client_id.is_none() => Err(
                 "has `client_secret` without `client_id`".to_owned(),
             ),
-            (None, Some(_)) if self.has_program_settings() => Err(
+            (None, Some(_)) if self.has_command_settings() => Err(
                 "has `url`, so that `args`, `env`, `read`, `write`, `network` and `memory_mb` mean nothing; remove them"
                     .to_owned(),
             ),
@@ -167,7 +167,7 @@ impl ServerSettings {
         names.any(|name| name.eq_ignore_ascii_case("authorization"))
     }
 
-    fn has_program_settings(&self) -> bool {
+    fn has_command_settings(&self) -> bool {
         let lists = [&self.args, &self.env, &self.read, &self.write];
         self.network || self.memory_mb.is_some() || lists.iter().any(|list| !list.is_empty())
     }

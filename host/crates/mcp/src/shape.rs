@@ -15,7 +15,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::piece::{PartMetadata, match_metadata_to_edited_parts, part_kind_and_hash};
+use super::piece::{ContentPartMetadata, content_part_fingerprint, match_metadata_to_edited_parts};
 use super::resource::{
     MAX_RESOURCE_URI_BYTES, MAX_TEXT_BYTES_PER_ANSWER, check_answer_has_requested_uri,
 };
@@ -36,7 +36,7 @@ const PART_METADATA_LIST_JSON_KEY: &str = "pieces";
 
 #[derive(Default)]
 struct ServerContentResultBuilder {
-    pieces: Vec<PartMetadata>,
+    pieces: Vec<ContentPartMetadata>,
     parts: Vec<Part>,
     bytes: Vec<Vec<u8>>,
     n_text: usize,
@@ -44,7 +44,7 @@ struct ServerContentResultBuilder {
 }
 
 impl ServerContentResultBuilder {
-    fn add_text(&mut self, piece: PartMetadata, text: String) -> Result<(), String> {
+    fn add_text(&mut self, piece: ContentPartMetadata, text: String) -> Result<(), String> {
         self.count_text_bytes(text.len())?;
         self.add_part(piece, Part::Text { text })
     }
@@ -60,7 +60,11 @@ impl ServerContentResultBuilder {
         Ok(())
     }
 
-    fn add_binary_data(&mut self, mut piece: PartMetadata, data: &str) -> Result<(), String> {
+    fn add_binary_data(
+        &mut self,
+        mut piece: ContentPartMetadata,
+        data: &str,
+    ) -> Result<(), String> {
         let bytes = STANDARD.decode(data);
         let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
         let declared = piece.media_type.take().unwrap_or_default();
@@ -93,10 +97,10 @@ impl ServerContentResultBuilder {
 
     fn add_resource_contents(
         &mut self,
-        piece: PartMetadata,
+        piece: ContentPartMetadata,
         contents: ResourceContents,
     ) -> Result<(), String> {
-        let about = |uri, media_type| PartMetadata {
+        let about = |uri, media_type| ContentPartMetadata {
             uri: Some(uri),
             media_type,
             ..piece
@@ -118,7 +122,7 @@ impl ServerContentResultBuilder {
         }
     }
 
-    fn add_part(&mut self, mut piece: PartMetadata, part: Part) -> Result<(), String> {
+    fn add_part(&mut self, mut piece: ContentPartMetadata, part: Part) -> Result<(), String> {
         if self.parts.len() == MAX_PARTS_PER_SERVER_ANSWER {
             return Err(format!(
                 "answered with more than {MAX_PARTS_PER_SERVER_ANSWER} parts"
@@ -133,7 +137,7 @@ impl ServerContentResultBuilder {
             ));
         }
         self.count_text_bytes(n_address + piece.media_type.as_ref().map_or(0, String::len))?;
-        piece.mark = part_kind_and_hash(&part);
+        piece.mark = content_part_fingerprint(&part);
         self.pieces.push(piece);
         self.parts.push(part);
         Ok(())
@@ -185,7 +189,7 @@ pub(crate) fn resource_to_tool_output(
             _ => return Err("answered with a part of a kind that is not known".to_owned()),
         };
         check_answer_has_requested_uri(asked, uri)?;
-        shaped.add_resource_contents(PartMetadata::default(), own)?;
+        shaped.add_resource_contents(ContentPartMetadata::default(), own)?;
     }
     Ok(shaped.into_tool_output())
 }
@@ -200,9 +204,9 @@ pub(crate) fn prompt_to_tool_output(asked: GetPromptResult) -> Result<ToolOutput
     }
     let mut shaped = ServerContentResultBuilder::default();
     for message in asked.messages {
-        let mut piece = PartMetadata {
+        let mut piece = ContentPartMetadata {
             role: Some(message.role),
-            ..PartMetadata::default()
+            ..ContentPartMetadata::default()
         };
         match message.content {
             ContentBlock::Text(own) => shaped.add_text(piece, own.text),
@@ -236,15 +240,16 @@ enum HookEditedPartContent {
 }
 
 /// Returns the parts of a result that hooks may have edited, each with its metadata.
-fn pair_edited_parts_with_metadata(
+fn result_parts_with_metadata(
     result: ClientToolCallResult,
-) -> Vec<(PartMetadata, HookEditedPartContent)> {
+) -> Vec<(ContentPartMetadata, HookEditedPartContent)> {
     let mut parts: Vec<&Part> = result.content.iter().collect();
     // Search the parts for the one with the metadata, because a hook may have moved it.
     let facts = parts.iter().enumerate().find_map(|(at, part)| match part {
         Part::Json { value } => Some((
             at,
-            Vec::<PartMetadata>::deserialize(value.get(PART_METADATA_LIST_JSON_KEY)?).ok()?,
+            Vec::<ContentPartMetadata>::deserialize(value.get(PART_METADATA_LIST_JSON_KEY)?)
+                .ok()?,
         )),
         _ => None,
     });
@@ -276,7 +281,7 @@ fn pair_edited_parts_with_metadata(
 }
 
 fn build_resource_contents(
-    piece: PartMetadata,
+    piece: ContentPartMetadata,
     left: HookEditedPartContent,
     asked: &str,
 ) -> ResourceContents {
@@ -300,7 +305,7 @@ pub(crate) fn to_read_resource_result(
     asked: &str,
     result: ClientToolCallResult,
 ) -> ReadResourceResult {
-    let left = pair_edited_parts_with_metadata(result).into_iter();
+    let left = result_parts_with_metadata(result).into_iter();
     ReadResourceResult::new(
         left.map(|(piece, left)| build_resource_contents(piece, left, asked))
             .collect(),
@@ -309,8 +314,8 @@ pub(crate) fn to_read_resource_result(
 
 /// Converts the parts of a result, after hooks have edited them, back into the messages of an MCP
 /// prompt.
-pub(crate) fn to_get_prompt_result(result: ClientToolCallResult) -> GetPromptResult {
-    let messages = pair_edited_parts_with_metadata(result)
+pub(crate) fn into_mcp_prompt_result(result: ClientToolCallResult) -> GetPromptResult {
+    let messages = result_parts_with_metadata(result)
         .into_iter()
         .map(|(piece, left)| {
             let role = piece.role.clone().unwrap_or(Role::User);
@@ -366,7 +371,7 @@ mod tests {
             {"role": "user", "content": {"type": "resource_link", "uri": "a://c", "name": "c"}},
         ]);
         let asked: GetPromptResult = serde_json::from_value(json!({"messages": messages})).unwrap();
-        let result = to_get_prompt_result(passed(prompt_to_tool_output(asked).unwrap()));
+        let result = into_mcp_prompt_result(passed(prompt_to_tool_output(asked).unwrap()));
         assert_eq!(serde_json::to_value(result).unwrap()["messages"], messages);
     }
 
@@ -489,7 +494,7 @@ mod tests {
         let output = prompt_to_tool_output(serde_json::from_value(asked).unwrap()).unwrap();
         let mut parts: Vec<Part> = output.content.iter().cloned().collect();
         edit(&mut parts);
-        let result = to_get_prompt_result(ClientToolCallResult {
+        let result = into_mcp_prompt_result(ClientToolCallResult {
             content: parts.into(),
             ..ClientToolCallResult::default()
         });

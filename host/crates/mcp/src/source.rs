@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::compare::PinnedServerOfferDifference;
+use super::compare::ChangeSinceServerApproval;
 use super::link::SessionServerConnection;
 use super::material::ServerPromptAndResourceFetcher;
-use super::names::mcp_server_origin;
-use super::offer::ServerOffer;
+use super::names::mcp_tool_source_name;
+use super::offer::ServerToolsAndPrompts;
 use super::server::McpServerConnectionSpec;
-use rind_lib::host::{OpenedToolSource, ToolSource, ToolSourceSession};
+use rind_lib::host::{OpenedToolSource, ToolSource, ToolSourceSessionHandle};
 
 /// Source of the tools of a server that the operator approved.
 pub struct McpToolSource {
     server: Arc<McpServerConnectionSpec>,
-    pinned: ServerOffer,
+    pinned: ServerToolsAndPrompts,
     origin: String,
     is_passed_on: bool,
 }
@@ -27,9 +27,9 @@ impl McpToolSource {
     /// Creates a source with the tools of a server that the operator approved. The server is
     /// started at the first call.
     #[must_use]
-    pub fn new(server: McpServerConnectionSpec, pinned: ServerOffer) -> Self {
+    pub fn new(server: McpServerConnectionSpec, pinned: ServerToolsAndPrompts) -> Self {
         Self {
-            origin: mcp_server_origin(&server.name),
+            origin: mcp_tool_source_name(&server.name),
             server: Arc::new(server),
             pinned,
             is_passed_on: false,
@@ -38,7 +38,7 @@ impl McpToolSource {
 
     /// Adds two internal tools, through which clients of `rind mcp serve` fetch the server's
     /// prompts and resources.
-    pub fn add_server_content_tools(&mut self) {
+    pub fn add_prompt_and_resource_tools(&mut self) {
         self.is_passed_on = true;
     }
 }
@@ -48,7 +48,7 @@ impl ToolSource for McpToolSource {
         &self.origin
     }
 
-    fn open(&self, session: ToolSourceSession) -> OpenedToolSource {
+    fn open(&self, session: ToolSourceSessionHandle) -> OpenedToolSource {
         let link = SessionServerConnection::new(
             self.server.clone(),
             self.pinned.clone(),
@@ -65,14 +65,14 @@ impl ToolSource for McpToolSource {
 
 /// Question to the user whether to approve the tools and prompts of a server.
 #[derive(Clone, Copy, Debug)]
-pub struct ServerApprovalQuestion<'a> {
+pub struct McpServerApprovalQuestion<'a> {
     /// Server whose offer is to be approved.
     pub server: &'a McpServerConnectionSpec,
     /// Current offer of the server.
-    pub offer: &'a ServerOffer,
+    pub offer: &'a ServerToolsAndPrompts,
     /// Differences between the tools and prompts that the operator approved and those of `offer`;
     /// `None` if none were approved.
-    pub changes: Option<&'a [PinnedServerOfferDifference]>,
+    pub changes: Option<&'a [ChangeSinceServerApproval]>,
 }
 
 /// Asks the user to approve servers.
@@ -80,12 +80,12 @@ pub trait ServerApprovalAsker: Send + Sync {
     /// Asks whether a server that was not approved with its current settings may be started to list
     /// its tools. `place` is the file that defines the server, such as `.mcp.json` or
     /// `config.toml`.
-    fn ask_start<'a>(
+    fn ask_before_starting<'a>(
         &'a self,
         server: &'a McpServerConnectionSpec,
         place: &'a str,
     ) -> BoxFuture<'a, bool>;
 
     /// Asks whether the tools and prompts that a server offers now may be used.
-    fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool>;
+    fn ask<'a>(&'a self, question: McpServerApprovalQuestion<'a>) -> BoxFuture<'a, bool>;
 }

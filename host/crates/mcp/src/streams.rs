@@ -14,7 +14,7 @@ use futures_util::stream::BoxStream;
 use sse_stream::{Error as SseError, Sse};
 
 use rind_lib::egress::EventStreamPurpose;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Maximum number of times that one answer is resumed, and that the standing stream (for messages
 /// which the server sends on its own) is opened again after it was open only briefly. Without a
@@ -80,7 +80,7 @@ impl ConnectionEventStreams {
     }
 
     fn record_stream_event_id(&self, before: Option<String>, id: String, n: u32) {
-        let mut log = lock(&self.0);
+        let mut log = lock_ignoring_poison(&self.0);
         // Never decrease the number of times that the stream was resumed: the answer may have been
         // resumed meanwhile, and a server may reuse an id.
         let known = log.answers.iter().find(|(own, _)| *own == id);
@@ -100,7 +100,7 @@ impl ConnectionEventStreams {
         &self,
         last_event: Option<&str>,
     ) -> Option<EventStreamOpenAttempt> {
-        let mut log = lock(&self.0);
+        let mut log = lock_ignoring_poison(&self.0);
         let answer = last_event.and_then(|last| {
             let mut answers = log.answers.iter_mut();
             answers.find(|(id, _)| id == last).map(|(_, n)| n)
@@ -140,12 +140,12 @@ impl ConnectionEventStreams {
 
     /// Stores the reason why the server's interrupted answer is not resumed.
     pub(crate) fn record_resume_fault(&self, why: String) {
-        lock(&self.0).fault = Some(why);
+        lock_ignoring_poison(&self.0).fault = Some(why);
     }
 
     /// Returns and clears the reason why an answer was not resumed, phrased to follow "the server".
-    pub(crate) fn take_resume_fault(&self) -> Option<String> {
-        lock(&self.0).fault.take()
+    pub(crate) fn take_resume_failure_reason(&self) -> Option<String> {
+        lock_ignoring_poison(&self.0).fault.take()
     }
 }
 
@@ -175,9 +175,14 @@ mod tests {
         // `a` is no longer the last event of the answer.
         let other = streams.classify_stream_to_open(Some("a")).unwrap();
         assert_eq!(other.stream_use, EventStreamPurpose::Standing);
-        assert_eq!(streams.take_resume_fault(), None);
+        assert_eq!(streams.take_resume_failure_reason(), None);
         assert_eq!(streams.classify_stream_to_open(Some("c")), None);
-        assert!(streams.take_resume_fault().unwrap().contains("50 times"));
+        assert!(
+            streams
+                .take_resume_failure_reason()
+                .unwrap()
+                .contains("50 times")
+        );
         assert_eq!(streams.classify_stream_to_open(Some("b")), Some(answer(2)));
     }
 
@@ -199,7 +204,12 @@ mod tests {
                 read(&streams, 0, &["a"]).await;
             }
             assert_eq!(n_continued, MAX_STREAM_RESUMPTIONS);
-            assert!(streams.take_resume_fault().unwrap().contains("50 times"));
+            assert!(
+                streams
+                    .take_resume_failure_reason()
+                    .unwrap()
+                    .contains("50 times")
+            );
         }
     }
 
@@ -212,6 +222,9 @@ mod tests {
         for id in &many {
             read(&streams, 0, &[id]).await;
         }
-        assert_eq!(lock(&streams.0).answers.len(), MAX_RESUMABLE_ANSWERS);
+        assert_eq!(
+            lock_ignoring_poison(&streams.0).answers.len(),
+            MAX_RESUMABLE_ANSWERS
+        );
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::client::McpRequestError;
 use super::link::SessionServerConnection;
-use super::names::{host_tool_name, mcp_server_origin};
+use super::names::{mcp_tool_source_name, qualified_tool_name};
 use super::offer::OfferedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::caller::Caller;
@@ -57,12 +57,14 @@ impl McpServerTool {
 
     async fn call(&self, arguments: Value, caller: &Caller) -> ToolOutput {
         let server = &self.link.server.name;
-        let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
-        let connection = self.link.connect_and_check_pinned_offer().await;
-        // Check after `connect_and_check_pinned_offer`, whose comparison with the approved offer
+        let failed = |why: String| {
+            ToolOutput::from_fault_content(format!("MCP server `{server}`: it {why}"))
+        };
+        let connection = self.link.connect_and_check_approval().await;
+        // Check after `connect_and_check_approval`, whose comparison with the approved offer
         // may have withheld this tool.
         if let Some(why) = self.link.tool_withheld_reason(&self.name) {
-            return ToolOutput::error(format!(
+            return ToolOutput::from_error_content(format!(
                 "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"
             ));
         }
@@ -72,13 +74,13 @@ impl McpServerTool {
         };
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
-            _ => return ToolOutput::error("the arguments must be one JSON object"),
+            _ => return ToolOutput::from_error_content("the arguments must be one JSON object"),
         };
         let called = connection.call_tool(&self.name, arguments);
         let output = match self.await_call_within_timeout(called, caller).await {
             Some(Ok(output)) => output,
             Some(Err(McpRequestError::Refused(why))) => {
-                ToolOutput::error(format!("MCP server `{server}`: it {why}"))
+                ToolOutput::from_error_content(format!("MCP server `{server}`: it {why}"))
             }
             Some(Err(McpRequestError::Ended(why))) => {
                 failed(format!("{why}. The next call starts it again"))
@@ -126,11 +128,11 @@ fn mcp_tool_spec(server: &str, tool: &OfferedTool) -> ToolSpec {
         description.push('…');
     }
     ToolSpec {
-        name: host_tool_name(server, &tool.name),
+        name: qualified_tool_name(server, &tool.name),
         description,
         parameters: tool.input_schema.clone(),
         effect_class: EffectClass::Execute,
-        plugin: Some(mcp_server_origin(server)),
+        plugin: Some(mcp_tool_source_name(server)),
     }
 }
 
@@ -139,15 +141,19 @@ impl Tool for McpServerTool {
         &self.spec
     }
 
-    fn may(&self) -> Arc<[String]> {
+    fn plugin_permission_texts(&self) -> Arc<[String]> {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         self.link.server.file_change_tracking_method()
     }
 
-    fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {
+    fn predict_refusal_reason<'a>(
+        &'a self,
+        _: &'a Value,
+        _: &'a ToolCtx,
+    ) -> BoxFuture<'a, Option<String>> {
         let held = self.link.tool_withheld_reason(&self.name);
         let held = held.map(|why| format!("not called: the tool is withheld, because {why}"));
         Box::pin(std::future::ready(held))
@@ -160,7 +166,7 @@ impl Tool for McpServerTool {
                 output = self.call(arguments, &ctx.caller) => output,
                 () = ctx.cancel.cancelled() => {
                     self.link.session.show_progress("");
-                    ToolOutput::error("")
+                    ToolOutput::from_error_content("")
                 }
             }
         })
@@ -172,11 +178,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::offer::test_offered_tool;
+    use crate::offer::offered_tool_for_tests;
 
     #[test]
     fn claims_lower_nothing_and_a_long_description_is_cut() {
-        let mut tool = test_offered_tool("t", &"é".repeat(MAX_TOOL_DESCRIPTION_BYTES));
+        let mut tool = offered_tool_for_tests("t", &"é".repeat(MAX_TOOL_DESCRIPTION_BYTES));
         tool.annotations = Some(json!({"readOnlyHint": true}));
         let spec = mcp_tool_spec("docs", &tool);
         assert_eq!(spec.effect_class, EffectClass::Execute);

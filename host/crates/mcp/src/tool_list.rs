@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::client::McpServerConnection;
 use super::listing::with_listing_timeout;
-use super::offer::{OfferedTool, ServerOfferSizeCounter};
+use super::offer::{OfferedTool, ToolAndPromptSizeCounter};
 use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum length of the name of an unreadable tool, and of the reason, in bytes.
@@ -35,17 +35,17 @@ impl McpServerConnection {
     }
 
     async fn request_all_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
-        let (mut budget, mut listed) = (ServerOfferSizeCounter::default(), Vec::new());
+        let (mut budget, mut listed) = (ToolAndPromptSizeCounter::default(), Vec::new());
         let mut unread = Vec::new();
         let ask = |page| self.request_tool_page(page);
         self.request_list_pages("tools", ask, |page| {
             for why in page.unread {
-                budget.count_unreadable_tool(&why)?;
+                budget.count_unreadable_tool_within_limit(&why)?;
                 unread.push(why);
             }
             for tool in page.tools {
                 let tool = OfferedTool::from(tool);
-                budget.count_tool(&tool)?;
+                budget.count_tool_within_limit(&tool)?;
                 listed.push(tool);
             }
             Ok(page.next_cursor)
@@ -59,7 +59,7 @@ impl McpServerConnection {
         &self,
         page: PaginatedRequestParams,
     ) -> Result<ToolListPage, ServiceError> {
-        match self.peer().list_tools(Some(page.clone())).await {
+        match self.request_sender().list_tools(Some(page.clone())).await {
             Ok(page) => Ok(ToolListPage {
                 tools: page.tools,
                 unread: Vec::new(),
@@ -69,7 +69,7 @@ impl McpServerConnection {
             // such a page again as plain JSON.
             Err(ServiceError::UnexpectedResponse) => {
                 let asked = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
-                match self.peer().send_request(asked).await? {
+                match self.request_sender().send_request(asked).await? {
                     ServerResult::CustomResult(CustomResult(page)) => {
                         parse_tool_page(page).ok_or(ServiceError::UnexpectedResponse)
                     }

@@ -80,7 +80,7 @@ pub(crate) async fn append_message(
             let why = why.unwrap_or_else(|| {
                 let text =
                     "the server refuses the append although the expected sequence is the last one";
-                NatsError::jetstream_refusal("an append", 0, text)
+                NatsError::from_jetstream_refusal("an append", 0, text)
             });
             return Err(StreamAppendError::Failed(why));
         }

@@ -58,8 +58,11 @@ impl NatsBlobStore {
     ) -> Self {
         let names = &parts.streams.names;
         let place = BlobStreamAndSubjectPrefix {
-            stream: names.stream_name(LARGE_VALUES_STREAM_NAME_PART, names.partition(at)),
-            prefix: names.values_prefix(at, kind),
+            stream: names.stream_name(
+                LARGE_VALUES_STREAM_NAME_PART,
+                names.partition_of_session(at),
+            ),
+            prefix: names.blob_subject_prefix(at, kind),
         };
         Self {
             owner: at.as_str().to_owned(),
@@ -69,10 +72,13 @@ impl NatsBlobStore {
     }
 
     /// Returns the store for the contents of a session's files.
-    pub(crate) fn for_files(parts: Arc<SharedNatsStoreState>, at: &SessionAddress) -> Self {
+    pub(crate) fn for_session_files(parts: Arc<SharedNatsStoreState>, at: &SessionAddress) -> Self {
         let names = &parts.streams.names;
         let place = BlobStreamAndSubjectPrefix {
-            stream: names.stream_name(LARGE_VALUES_STREAM_NAME_PART, names.partition(at)),
+            stream: names.stream_name(
+                LARGE_VALUES_STREAM_NAME_PART,
+                names.partition_of_session(at),
+            ),
             prefix: names.files_prefix(at),
         };
         Self {
@@ -85,7 +91,7 @@ impl NatsBlobStore {
     /// Returns the store for the files of the tenant's plugins. Their prefix has `=plugins` in
     /// place of a session id, and no session id begins with `=`, so they cannot collide with the
     /// values of a session.
-    pub(crate) fn for_plugins(parts: Arc<SharedNatsStoreState>) -> Self {
+    pub(crate) fn for_plugin_files(parts: Arc<SharedNatsStoreState>) -> Self {
         let names = &parts.streams.names;
         let place = BlobStreamAndSubjectPrefix {
             stream: names.stream_name(LARGE_VALUES_STREAM_NAME_PART, 0),
@@ -108,7 +114,7 @@ impl NatsBlobStore {
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
         self.parts.runtime.block_on(async move {
             let of_value = format!("{}.{name}", place.prefix);
-            for number in 0..count_parts_of_value(bytes.len()) {
+            for number in 0..count_blob_parts(bytes.len()) {
                 let from = number * MAX_LOG_MESSAGE_PAYLOAD_BYTES;
                 let part = bytes.slice(from..bytes.len().min(from + MAX_LOG_MESSAGE_PAYLOAD_BYTES));
                 store_message_with_retries(
@@ -135,7 +141,7 @@ impl NatsBlobStore {
             let subjects = link.list_subjects(&place.stream, &filter).await?;
             Ok(subjects
                 .iter()
-                .filter_map(|subject| parse_value_length_subject(subject))
+                .filter_map(|subject| blob_name_and_length(subject))
                 .collect())
         })
     }
@@ -156,7 +162,7 @@ impl NatsBlobStore {
 impl Blobs for NatsBlobStore {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         if !is_hash_name(name) {
-            return Err(self.damaged(name));
+            return Err(self.damaged_blob_error(name));
         }
         if self
             .stored_value_length(name)
@@ -171,18 +177,18 @@ impl Blobs for NatsBlobStore {
 
     fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
         if !is_hash_name(name) {
-            return Err(self.damaged(name));
+            return Err(self.damaged_blob_error(name));
         }
         let length = self
             .stored_value_length(name)
             .map_err(|error| self.to_store_error(error))?;
         let length = length.and_then(|length| usize::try_from(length).ok());
-        let length = length.ok_or_else(|| self.damaged(name))?;
+        let length = length.ok_or_else(|| self.damaged_blob_error(name))?;
         let (link, place, of_value) =
             (self.parts.link.clone(), self.place.clone(), name.to_owned());
         let read = self.parts.runtime.block_on(async move {
             let mut value = Vec::new();
-            for number in 0..count_parts_of_value(length) {
+            for number in 0..count_blob_parts(length) {
                 let subject = format!(
                     "{}.{of_value}.{BLOB_PART_SUBJECT_TOKEN}.{number}",
                     place.prefix
@@ -198,9 +204,9 @@ impl Blobs for NatsBlobStore {
             Ok(Some(value))
         });
         let value = read.map_err(|error| self.to_store_error(error))?;
-        let value = value.ok_or_else(|| self.damaged(name))?;
+        let value = value.ok_or_else(|| self.damaged_blob_error(name))?;
         if SessionBlobs::compute_blob_id(&value) != name {
-            return Err(self.damaged(name));
+            return Err(self.damaged_blob_error(name));
         }
         Ok(value)
     }
@@ -238,13 +244,13 @@ impl Blobs for NatsBlobStore {
         let removed = self
             .parts
             .runtime
-            .block_on(async move { link.purge(&stream, &filter).await });
+            .block_on(async move { link.purge_messages(&stream, &filter).await });
         if let Err(error) = removed {
             tracing::debug!(%error, "an unused value was not removed");
         }
     }
 
-    fn damaged(&self, name: &str) -> Error {
+    fn damaged_blob_error(&self, name: &str) -> Error {
         let shown = rind_lib::text::escape_and_truncate_line(name, 70);
         Error::Blob {
             path: PathBuf::from(&self.parts.name)
@@ -255,12 +261,12 @@ impl Blobs for NatsBlobStore {
 }
 
 /// Returns the number of parts for a value of this length, in bytes.
-fn count_parts_of_value(length: usize) -> usize {
+fn count_blob_parts(length: usize) -> usize {
     length.div_ceil(MAX_LOG_MESSAGE_PAYLOAD_BYTES)
 }
 
 /// Returns the name and the length of a value from the subject of its last message.
-fn parse_value_length_subject(subject: &str) -> Option<(String, u64)> {
+fn blob_name_and_length(subject: &str) -> Option<(String, u64)> {
     let mut tokens = subject.rsplit('.');
     let (length, word, name) = (tokens.next()?, tokens.next()?, tokens.next()?);
     (word == BLOB_LENGTH_SUBJECT_TOKEN).then_some((name.to_owned(), length.parse().ok()?))
@@ -281,7 +287,7 @@ async fn store_message_with_retries(
         let error = match sent.await {
             MessageAppendOutcome::Stored(_) => return Ok(()),
             MessageAppendOutcome::Refused => {
-                NatsError::jetstream_refusal("storing a value", 0, "it was refused")
+                NatsError::from_jetstream_refusal("storing a value", 0, "it was refused")
             }
             MessageAppendOutcome::Unclear(error) => error,
         };

@@ -19,7 +19,7 @@ const MIN_SERVER_MAX_PAYLOAD_BYTES: usize = MAX_LOG_MESSAGE_PAYLOAD_BYTES + (8 <
 /// connection, which the monitoring tools of NATS show.
 pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, NatsError> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| NatsError::Connect {
-        server: config.display_servers(),
+        server: config.redacted_server_addresses(),
         source: sanitize_source_error(source),
     };
     let mut options = ConnectOptions::new()
@@ -88,13 +88,13 @@ pub(crate) fn check_server_supports_sessions(
     let version = NatsServerVersion::parse(&info.version).filter(|version| version.is_supported());
     let Some(version) = version else {
         return Err(NatsError::OldServer {
-            server: config.display_servers(),
+            server: config.redacted_server_addresses(),
             found: rind_lib::text::escape_and_truncate_line(&info.version, 40),
         });
     };
     if !info.jetstream {
         return Err(NatsError::NoJetStream {
-            server: config.display_servers(),
+            server: config.redacted_server_addresses(),
         });
     }
     if info.max_payload < MIN_SERVER_MAX_PAYLOAD_BYTES {
@@ -102,7 +102,7 @@ pub(crate) fn check_server_supports_sessions(
             what: format!(
                 "`max_payload: {}` of {}",
                 info.max_payload,
-                config.display_servers()
+                config.redacted_server_addresses()
             ),
             why: format!(
                 "a message of a session has up to {MIN_SERVER_MAX_PAYLOAD_BYTES} bytes; raise this limit of the NATS server, whose default is 1 MB"

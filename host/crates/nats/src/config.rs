@@ -50,7 +50,7 @@ impl fmt::Debug for NatsConfig {
     /// Omits the credentials, and user names and passwords in the server addresses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsConfig")
-            .field("servers", &self.display_servers())
+            .field("servers", &self.redacted_server_addresses())
             .field("tenant", &self.tenant)
             .field("replicas", &self.replicas)
             .finish_non_exhaustive()
@@ -138,7 +138,7 @@ impl NatsConfig {
 
     /// Declares the interval at which the servers sync to their disks.
     #[must_use]
-    pub fn with_declared_disk_sync(mut self, sync: DeclaredDiskSyncInterval) -> Self {
+    pub fn with_declared_disk_sync_interval(mut self, sync: DeclaredDiskSyncInterval) -> Self {
         self.sync = sync;
         self
     }
@@ -161,7 +161,7 @@ impl NatsConfig {
     }
 
     /// Returns the addresses of the servers without user names and passwords.
-    pub(crate) fn display_servers(&self) -> String {
+    pub(crate) fn redacted_server_addresses(&self) -> String {
         let shown = self.servers.iter().map(|server| strip_credentials(server));
         shown.collect::<Vec<_>>().join(",")
     }
@@ -181,7 +181,10 @@ mod tests {
     #[test]
     fn a_password_in_an_address_is_never_shown() {
         let config = NatsConfig::new("nats://me:secret@a:4222, tls://b:4222", "t").unwrap();
-        assert_eq!(config.display_servers(), "nats://a:4222,tls://b:4222");
+        assert_eq!(
+            config.redacted_server_addresses(),
+            "nats://a:4222,tls://b:4222"
+        );
         assert!(!format!("{config:?}").contains("secret"));
     }
 

@@ -35,7 +35,7 @@ impl NatsSessions {
     /// # Errors
     /// The server of the connection cannot keep sessions.
     pub fn durability_report(&self) -> Result<DurabilityReport, NatsError> {
-        let parts = self.shared_state();
+        let parts = self.shared_store_state();
         let version = client::check_server_supports_sessions(parts.link.client(), &parts.config)?;
         Ok(describe_durability(
             version,

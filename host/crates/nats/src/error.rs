@@ -135,7 +135,7 @@ impl NatsError {
     }
 
     /// Creates the error for a request that JetStream refused.
-    pub(crate) fn jetstream_refusal(what: impl Into<String>, code: u64, why: &str) -> Self {
+    pub(crate) fn from_jetstream_refusal(what: impl Into<String>, code: u64, why: &str) -> Self {
         Self::Refused {
             what: what.into(),
             why: rind_lib::text::escape_and_truncate_line(why, 300),

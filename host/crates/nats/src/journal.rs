@@ -71,7 +71,7 @@ impl Journal for NatsSessionJournal {
     }
 
     fn end(&self) -> FramePosition {
-        FramePosition::new(self.bytes())
+        FramePosition::from_u64(self.bytes())
     }
 
     fn bytes(&self) -> u64 {
@@ -103,7 +103,7 @@ impl Drop for NatsSessionJournal {
         let _ = self.write_waiting();
         let (taken, _) = self.queue.queued_and_stored_lengths();
         self.queue
-            .wait_until_length_stored(taken, Some(Instant::now() + JOURNAL_CLOSE_TIMEOUT));
+            .wait_until_bytes_stored(taken, Some(Instant::now() + JOURNAL_CLOSE_TIMEOUT));
         self.queue.close();
         self.parts.remove_open_session(&self.queue);
         let (parts, lease) = (self.parts.clone(), self.lease.clone());
@@ -124,8 +124,8 @@ struct UnacknowledgedFrames {
 }
 
 impl UnsyncedFrames for UnacknowledgedFrames {
-    fn wait(self: Box<Self>) {
-        self.queue.wait_until_length_stored(self.length, None);
+    fn wait_for_sync(self: Box<Self>) {
+        self.queue.wait_until_bytes_stored(self.length, None);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::link::{MessageAppendOutcome, NatsConnection};
 use crate::names::TenantStreamNames;
 use crate::runtime::NatsTokioRuntime;
 use crate::{NatsConfig, NatsError, client};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::session::SessionAddress;
 
 /// Header by which the tools of NATS recognize that a key was deleted.
@@ -61,11 +61,11 @@ impl HeldSessionLease {
 
     /// Returns the time since this program sent the last renewal of the lease that succeeded.
     pub(crate) fn time_since_renewal(&self) -> Duration {
-        lock(&self.renewed).elapsed()
+        lock_ignoring_poison(&self.renewed).elapsed()
     }
 
     fn set_renewal_time(&self, sent: Instant) {
-        *lock(&self.renewed) = sent;
+        *lock_ignoring_poison(&self.renewed) = sent;
     }
 }
 
@@ -132,7 +132,7 @@ impl HeldSessionLeaseSet {
         lease.set_renewal_time(sent);
         *lease.revision.lock().await = revision;
         let lease = Arc::new(lease);
-        self.lock_held_leases().push(lease.clone());
+        self.lock_lease_list().push(lease.clone());
         Ok(Some(lease))
     }
 
@@ -149,7 +149,7 @@ impl HeldSessionLeaseSet {
 
     /// Releases a lease. If that fails, the lease expires by itself.
     pub(crate) async fn release(&self, lease: &Arc<HeldSessionLease>) {
-        self.lock_held_leases()
+        self.lock_lease_list()
             .retain(|held| !Arc::ptr_eq(held, lease));
         let mut revision = lease.revision.lock().await;
         if *revision > 0 && !lease.is_taken_by_another_program() {
@@ -171,8 +171,8 @@ impl HeldSessionLeaseSet {
         self.time
     }
 
-    fn lock_held_leases(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldSessionLease>>> {
-        lock(&self.held)
+    fn lock_lease_list(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldSessionLease>>> {
+        lock_ignoring_poison(&self.held)
     }
 }
 
@@ -225,7 +225,7 @@ async fn renew_leases_at_interval(
         let Some(held) = held.upgrade() else {
             return;
         };
-        let leases = lock(&held).clone();
+        let leases = lock_ignoring_poison(&held).clone();
         drop(held);
         let mut renewals: FuturesUnordered<_> = leases
             .iter()

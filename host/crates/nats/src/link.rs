@@ -71,11 +71,11 @@ pub(crate) enum MessageAppendOutcome {
 struct PublishAcknowledgement {
     #[serde(default)]
     seq: u64,
-    error: Option<PublishReplyError>,
+    error: Option<JetStreamErrorDetails>,
 }
 
 #[derive(Deserialize)]
-struct PublishReplyError {
+struct JetStreamErrorDetails {
     #[serde(default)]
     err_code: u64,
     #[serde(default)]
@@ -94,7 +94,7 @@ impl NatsConnection {
         &self.client
     }
 
-    pub(crate) fn context(&self) -> &jetstream::Context {
+    pub(crate) fn jetstream_context(&self) -> &jetstream::Context {
         &self.context
     }
 
@@ -146,13 +146,13 @@ impl NatsConnection {
             }
             Ok(PublishAcknowledgement {
                 error: Some(error), ..
-            }) => MessageAppendOutcome::Unclear(NatsError::jetstream_refusal(
+            }) => MessageAppendOutcome::Unclear(NatsError::from_jetstream_refusal(
                 WHAT,
                 error.err_code,
                 &error.description,
             )),
             Ok(PublishAcknowledgement { seq, .. }) if seq > 0 => MessageAppendOutcome::Stored(seq),
-            Ok(_) => MessageAppendOutcome::Unclear(NatsError::jetstream_refusal(
+            Ok(_) => MessageAppendOutcome::Unclear(NatsError::from_jetstream_refusal(
                 WHAT,
                 0,
                 "an answer without a sequence",
@@ -170,20 +170,20 @@ impl NatsConnection {
         subject: &str,
     ) -> Result<Option<StoredStreamMessage>, NatsError> {
         const WHAT: &str = "reading the last message of a subject";
-        let handle = self.stream(stream, WHAT).await?;
+        let handle = self.stream_handle(stream, WHAT).await?;
         stored_message_from_answer(WHAT, handle.get_last_raw_message_by_subject(subject).await)
     }
 
     /// Returns the first message of a subject whose sequence is at least `from`, read from the
     /// leader of the stream.
-    pub(crate) async fn first_message_from(
+    pub(crate) async fn first_message_from_sequence(
         &self,
         stream: &str,
         subject: &str,
         from: u64,
     ) -> Result<Option<StoredStreamMessage>, NatsError> {
         const WHAT: &str = "reading the next message of a subject";
-        let handle = self.stream(stream, WHAT).await?;
+        let handle = self.stream_handle(stream, WHAT).await?;
         stored_message_from_answer(
             WHAT,
             handle.get_first_raw_message_by_subject(subject, from).await,
@@ -199,16 +199,16 @@ impl NatsConnection {
         const WHAT: &str = "a list of subjects";
         let failed =
             |error: jetstream::stream::InfoError| NatsError::nats_request_error(WHAT, error);
-        let handle = self.stream(stream, WHAT).await?;
+        let handle = self.stream_handle(stream, WHAT).await?;
         let listed = handle.info_with_subjects(filter).await.map_err(failed)?;
         let listed = listed.map_ok(|(subject, _)| subject);
         listed.try_collect().await.map_err(failed)
     }
 
     /// Removes all messages of a stream whose subject matches `filter`.
-    pub(crate) async fn purge(&self, stream: &str, filter: &str) -> Result<(), NatsError> {
+    pub(crate) async fn purge_messages(&self, stream: &str, filter: &str) -> Result<(), NatsError> {
         const WHAT: &str = "a removal";
-        let handle = self.stream(stream, WHAT).await?;
+        let handle = self.stream_handle(stream, WHAT).await?;
         let purged = handle.purge().filter(filter).await;
         purged
             .map(drop)
@@ -224,14 +224,14 @@ impl NatsConnection {
         sequence: u64,
     ) -> Result<(), NatsError> {
         const WHAT: &str = "a removal";
-        let handle = self.stream(stream, WHAT).await?;
+        let handle = self.stream_handle(stream, WHAT).await?;
         let purged = handle.purge().filter(subject).sequence(sequence).await;
         purged
             .map(drop)
             .map_err(|error| NatsError::nats_request_error(WHAT, error))
     }
 
-    async fn stream(
+    async fn stream_handle(
         &self,
         name: &str,
         what: &str,
@@ -256,7 +256,7 @@ fn stored_message_from_answer(
         })),
         Err(error) => match error.kind() {
             LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            LastRawMessageErrorKind::JetStream(answer) => Err(NatsError::jetstream_refusal(
+            LastRawMessageErrorKind::JetStream(answer) => Err(NatsError::from_jetstream_refusal(
                 what,
                 answer.error_code().0,
                 &answer.to_string(),

@@ -72,7 +72,7 @@ impl SessionNatsSubject {
         let Some(last) = self.last_message().await? else {
             return Ok(None);
         };
-        let mut read = StoredSessionBytes::empty_at_offset(offset);
+        let mut read = StoredSessionBytes::new_at_offset(offset);
         let range = (sequence, last.sequence);
         read_subject_messages(&self.link, &self.stream, &self.subject, range, &mut read).await?;
         Ok(Some(read))
@@ -103,7 +103,9 @@ impl SessionNatsSubject {
     }
 
     /// Creates the session with no lines; `None` if the subject already has messages.
-    pub(crate) async fn create_log(&self) -> Result<Option<SessionAppendPosition>, NatsError> {
+    pub(crate) async fn create_empty_session(
+        &self,
+    ) -> Result<Option<SessionAppendPosition>, NatsError> {
         let first = SessionAppendPosition {
             sequence: 0,
             offset: 0,
@@ -117,7 +119,10 @@ impl SessionNatsSubject {
 
     /// Creates the session with these lines. The session becomes visible when all lines are stored.
     /// Returns `false` if the subject already has messages.
-    pub(crate) async fn create_session_with_lines(&self, lines: &[u8]) -> Result<bool, NatsError> {
+    pub(crate) async fn create_session_with_content(
+        &self,
+        lines: &[u8],
+    ) -> Result<bool, NatsError> {
         let mut whole = HeaderMap::new();
         whole.insert(SESSION_FINAL_LENGTH_HEADER_NAME, lines.len().to_string());
         let mut place = SessionAppendPosition {
@@ -140,8 +145,8 @@ impl SessionNatsSubject {
     }
 
     /// Removes the lines of the session, but not those of its subagents.
-    pub(crate) async fn remove(&self) -> Result<(), NatsError> {
-        self.link.purge(&self.stream, &self.subject).await
+    pub(crate) async fn remove_messages(&self) -> Result<(), NatsError> {
+        self.link.purge_messages(&self.stream, &self.subject).await
     }
 
     /// Takes the session over: reads it and appends a message, so that the previous writer's

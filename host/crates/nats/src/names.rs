@@ -65,7 +65,7 @@ impl TenantStreamNames {
     }
 
     /// Returns the number of the partition that stores a session and its subagents.
-    pub(crate) fn partition(&self, at: &SessionAddress) -> u16 {
+    pub(crate) fn partition_of_session(&self, at: &SessionAddress) -> u16 {
         let hash = fnv_hash(at.root_session_id().as_bytes()) % u64::from(self.partitions);
         u16::try_from(hash).unwrap_or_default()
     }
@@ -74,13 +74,13 @@ impl TenantStreamNames {
         format!(
             "rind.{}.{kind}.{}.{}",
             self.tenant,
-            self.partition(at),
+            self.partition_of_session(at),
             session_address_subject_tokens(at)
         )
     }
 
     /// Returns the subject with the lines of a session.
-    pub(crate) fn lines_subject(&self, at: &SessionAddress) -> String {
+    pub(crate) fn session_log_subject(&self, at: &SessionAddress) -> String {
         format!(
             "{}.{SESSION_LINES_SUBJECT_TOKEN}",
             self.subject_prefix("log", at)
@@ -89,12 +89,12 @@ impl TenantStreamNames {
 
     /// Returns a filter for the subjects with the lines of a session and of all subagents below it,
     /// at any depth.
-    pub(crate) fn session_tree_lines_filter(&self, at: &SessionAddress) -> String {
+    pub(crate) fn log_subjects_filter_with_subagents(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.subject_prefix("log", at))
     }
 
     /// Returns a filter for the subjects with the lines of the direct subagents of a session.
-    pub(crate) fn subagent_lines_filter(&self, at: &SessionAddress) -> String {
+    pub(crate) fn subagent_log_lines_filter(&self, at: &SessionAddress) -> String {
         format!(
             "{}.*.{SESSION_LINES_SUBJECT_TOKEN}",
             self.subject_prefix("log", at)
@@ -102,7 +102,7 @@ impl TenantStreamNames {
     }
 
     /// Returns a filter for the lines of all sessions in a partition, without subagents.
-    pub(crate) fn partition_lines_filter(&self, partition: u16) -> String {
+    pub(crate) fn log_subjects_filter_of_partition(&self, partition: u16) -> String {
         format!(
             "rind.{}.log.{partition}.*.{SESSION_LINES_SUBJECT_TOKEN}",
             self.tenant
@@ -110,7 +110,7 @@ impl TenantStreamNames {
     }
 
     /// Returns the prefix of the subjects with a session's values of a kind.
-    pub(crate) fn values_prefix(&self, at: &SessionAddress, kind: BlobKind) -> String {
+    pub(crate) fn blob_subject_prefix(&self, at: &SessionAddress, kind: BlobKind) -> String {
         let kind = match kind {
             BlobKind::Content => "=content",
             BlobKind::State => "=state",
@@ -129,13 +129,13 @@ impl TenantStreamNames {
     }
 
     /// Returns a filter for all values of a session and of its subagents.
-    pub(crate) fn session_tree_values_filter(&self, at: &SessionAddress) -> String {
+    pub(crate) fn blob_subjects_filter_with_subagents(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.subject_prefix("blob", at))
     }
 }
 
 /// Returns the session id in a subject with the lines of a session: the token before the last.
-pub(crate) fn session_id_in_subject(subject: &str) -> Option<String> {
+pub(crate) fn session_id_from_subject(subject: &str) -> Option<String> {
     let before = subject
         .strip_suffix(SESSION_LINES_SUBJECT_TOKEN)?
         .strip_suffix('.')?;
@@ -159,7 +159,7 @@ pub(crate) fn id_in_last_subject_token(subject: &str) -> String {
 
 /// Converts the ids of an address into tokens of a subject, joined by `.`.
 fn session_address_subject_tokens(at: &SessionAddress) -> String {
-    let tokens = at.session_ids().map(session_id_to_subject_token);
+    let tokens = at.ids_from_root().map(session_id_to_subject_token);
     tokens.collect::<Vec<_>>().join(".")
 }
 
@@ -181,22 +181,22 @@ mod tests {
     #[test]
     fn addresses_become_subjects_and_ids_come_back() {
         let names = TenantStreamNames::new("t", 1);
-        let subject = names.lines_subject(&at("c.1_x"));
+        let subject = names.session_log_subject(&at("c.1_x"));
         assert_eq!(subject, "rind.t.log.0.c~1_x._");
-        assert_eq!(session_id_in_subject(&subject).as_deref(), Some("c.1_x"));
-        let child = names.lines_subject(&at("c.1_x/agents/sub-1"));
+        assert_eq!(session_id_from_subject(&subject).as_deref(), Some("c.1_x"));
+        let child = names.session_log_subject(&at("c.1_x/agents/sub-1"));
         assert_eq!(child, "rind.t.log.0.c~1_x.sub-1._");
-        assert_eq!(session_id_in_subject(&child).as_deref(), Some("sub-1"));
-        assert_eq!(session_id_in_subject("rind.t.log.0.x"), None);
+        assert_eq!(session_id_from_subject(&child).as_deref(), Some("sub-1"));
+        assert_eq!(session_id_from_subject("rind.t.log.0.x"), None);
     }
 
     #[test]
     fn the_place_of_a_session_never_changes_and_its_subagents_are_beside_it() {
         let names = TenantStreamNames::new("t", 16);
-        assert_eq!(names.partition(&at("a")), 12);
+        assert_eq!(names.partition_of_session(&at("a")), 12);
         assert_eq!(
-            names.partition(&at("one")),
-            names.partition(&at("one/agents/sub-1"))
+            names.partition_of_session(&at("one")),
+            names.partition_of_session(&at("one/agents/sub-1"))
         );
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct StoredSessionBytes {
 
 impl StoredSessionBytes {
     /// Creates an empty value for a session that is read from the offset `start`.
-    pub(crate) fn empty_at_offset(start: u64) -> Self {
+    pub(crate) fn new_at_offset(start: u64) -> Self {
         Self {
             start,
             ..Self::default()
@@ -259,7 +259,7 @@ mod tests {
             .unwrap();
         assert_eq!(bytes.bytes, b"a\nb\n");
         assert_eq!(bytes.places, [(0, 1), (2, 9)]);
-        let mut later = StoredSessionBytes::empty_at_offset(10);
+        let mut later = StoredSessionBytes::new_at_offset(10);
         assert!(
             later
                 .append_message_payload(&message(11, Some(2), "", true), "s")

@@ -1,8 +1,10 @@
 //! Implements the session store on NATS JetStream.
 //!
-//! Creates, opens, copies and removes sessions, which consist of a lease, lines and large values.
-//! The order of the writes ensures that a reader finds a complete session or none. Start from
-//! [`NatsSessions`].
+//! Creates, opens and removes sessions, which consist of a lease, lines and large values. The order
+//! of the writes ensures that a reader finds a complete session or none. Start from
+//! [`NatsSessions`]; copies are made in `fork`.
+
+mod fork;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::session::{
     BlobKind, Blobs, Error, FramePosition, Journal, OpenedJournal, SessionAddress, SessionListItem,
     SessionPage, Sessions,
@@ -24,7 +26,7 @@ use crate::link::NatsConnection;
 use crate::log::{
     SessionAppendPosition, SessionNatsSubject, is_complete_session, session_length_after_message,
 };
-use crate::names::session_id_in_subject;
+use crate::names::session_id_from_subject;
 use crate::quota::TenantQuotaCache;
 use crate::replay::StoredSessionBytes;
 use crate::runtime::NatsTokioRuntime;
@@ -32,7 +34,7 @@ use crate::setup::{
     LARGE_VALUES_STREAM_NAME_PART, SESSION_LINES_STREAM_NAME_PART, TenantStreamProperties,
     create_streams,
 };
-use crate::writer::{SessionLineQueue, store_lines};
+use crate::writer::{SessionLineQueue, store_queued_session_lines};
 use crate::{NatsConfig, NatsError, TenantQuotaClient, client};
 
 /// Store of sessions on NATS JetStream, which many machines share. Cheap to clone.
@@ -64,11 +66,11 @@ pub(crate) struct SharedNatsStoreState {
 }
 
 impl SharedNatsStoreState {
-    fn lock_open_sessions(
+    fn lock_open_session_map(
         &self,
     ) -> MutexGuard<'_, HashMap<SessionAddress, (WeakJournalLineQueue, Arc<HeldSessionLease>)>>
     {
-        lock(&self.open)
+        lock_ignoring_poison(&self.open)
     }
 
     /// Returns the name of this program, which is unique for each run.
@@ -78,13 +80,13 @@ impl SharedNatsStoreState {
 
     /// Whether this program has a session open for writing.
     pub(crate) fn is_open(&self, at: &SessionAddress) -> bool {
-        self.lock_open_sessions().contains_key(at)
+        self.lock_open_session_map().contains_key(at)
     }
 
     /// Removes the session with this queue from the open sessions.
     pub(crate) fn remove_open_session(&self, queue: &Arc<SessionLineQueue>) {
         let of_queue = Arc::downgrade(queue);
-        self.lock_open_sessions()
+        self.lock_open_session_map()
             .retain(|_, (own, _)| !own.ptr_eq(&of_queue));
     }
 }
@@ -121,7 +123,7 @@ impl NatsSessions {
             writer.clone(),
         )?;
         let parts = SharedNatsStoreState {
-            name: format!("{}/{}", config.display_servers(), config.tenant),
+            name: format!("{}/{}", config.redacted_server_addresses(), config.tenant),
             patience: config.patience,
             quotas: Mutex::default(),
             quota_change: tokio::sync::Mutex::default(),
@@ -138,7 +140,7 @@ impl NatsSessions {
         })
     }
 
-    pub(crate) fn shared_state(&self) -> &Arc<SharedNatsStoreState> {
+    pub(crate) fn shared_store_state(&self) -> &Arc<SharedNatsStoreState> {
         &self.parts
     }
 
@@ -146,7 +148,7 @@ impl NatsSessions {
     /// program has acquired the lease; `None` if the session is not open in this program.
     #[must_use]
     pub fn lease_age(&self, at: &SessionAddress) -> Option<(Duration, bool)> {
-        let open = self.parts.lock_open_sessions();
+        let open = self.parts.lock_open_session_map();
         open.get(at).map(|(_, lease)| {
             (
                 lease.time_since_renewal(),
@@ -174,7 +176,7 @@ impl NatsSessions {
         at: &SessionAddress,
         name: &str,
     ) -> Result<(), Error> {
-        let open = self.parts.lock_open_sessions().get(at).cloned();
+        let open = self.parts.lock_open_session_map().get(at).cloned();
         let queue = open.and_then(|(queue, _)| queue.upgrade());
         queue
             .ok_or_else(|| self.unknown_session_error(at))?
@@ -182,8 +184,8 @@ impl NatsSessions {
     }
 
     /// Returns the length of an open session in bytes, including lines that are not stored yet.
-    pub(crate) fn open_session_length(&self, at: &SessionAddress) -> Option<u64> {
-        let open = self.parts.lock_open_sessions().get(at).cloned();
+    pub(crate) fn length_of_open_session(&self, at: &SessionAddress) -> Option<u64> {
+        let open = self.parts.lock_open_session_map().get(at).cloned();
         let queue = open.and_then(|(queue, _)| queue.upgrade());
         queue.map(|queue| queue.n_session_bytes())
     }
@@ -202,8 +204,11 @@ impl NatsSessions {
         let names = &self.parts.streams.names;
         SessionNatsSubject {
             link: self.parts.link.clone(),
-            stream: names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(at)),
-            subject: names.lines_subject(at),
+            stream: names.stream_name(
+                SESSION_LINES_STREAM_NAME_PART,
+                names.partition_of_session(at),
+            ),
+            subject: names.session_log_subject(at),
             patience: self.parts.patience,
         }
     }
@@ -281,8 +286,10 @@ impl NatsSessions {
         let queue = SessionLineQueue::new(at.as_str(), &self.parts.name, place.offset, places);
         let queue = Arc::new(queue);
         let of_queue = (Arc::downgrade(&queue), lease.clone());
-        self.parts.lock_open_sessions().insert(at.clone(), of_queue);
-        let stored = store_lines(queue.clone(), self.subject(at), place);
+        self.parts
+            .lock_open_session_map()
+            .insert(at.clone(), of_queue);
+        let stored = store_queued_session_lines(queue.clone(), self.subject(at), place);
         self.parts.runtime.spawn(stored);
         Box::new(NatsSessionJournal::new(self.parts.clone(), queue, lease))
     }
@@ -296,30 +303,34 @@ impl NatsSessions {
             at.clone(),
         );
         self.block_on(async move {
-            let partition = names.partition(&at);
+            let partition = names.partition_of_session(&at);
             let lines = names.stream_name(SESSION_LINES_STREAM_NAME_PART, partition);
-            link.purge(&lines, &names.session_tree_lines_filter(&at))
+            link.purge_messages(&lines, &names.log_subjects_filter_with_subagents(&at))
                 .await?;
             let values = names.stream_name(LARGE_VALUES_STREAM_NAME_PART, partition);
-            link.purge(&values, &names.session_tree_values_filter(&at))
+            link.purge_messages(&values, &names.blob_subjects_filter_with_subagents(&at))
                 .await
         })
     }
 
     /// Reads a session from the last known message boundary at or before a position, or from its
     /// beginning. Blocks until lines that this program has appended are stored.
-    fn read_from(&self, at: &SessionAddress, from: u64) -> Result<StoredSessionBytes, Error> {
+    fn read_session_from_boundary_before(
+        &self,
+        at: &SessionAddress,
+        from: u64,
+    ) -> Result<StoredSessionBytes, Error> {
         let subject = self.subject(at);
         let open = self
             .parts
-            .lock_open_sessions()
+            .lock_open_session_map()
             .get(at)
             .and_then(|(queue, _)| queue.upgrade());
         let place = open.and_then(|queue| {
             // Wait until the lines that this program has appended are stored, so that the read
             // includes them.
             let (taken, _) = queue.queued_and_stored_lengths();
-            queue.wait_until_length_stored(taken, Some(Instant::now() + self.parts.patience));
+            queue.wait_until_bytes_stored(taken, Some(Instant::now() + self.parts.patience));
             queue.last_message_position_before(from)
         });
         let read = self.block_on(async move {
@@ -336,60 +347,6 @@ impl NatsSessions {
         read.ok_or_else(|| self.unknown_session_error(at))
     }
 
-    /// Copies the values of one session to another.
-    fn copy_session_values(&self, from: &SessionAddress, to: &SessionAddress) -> Result<(), Error> {
-        for kind in [BlobKind::Content, BlobKind::State] {
-            let (old, new) = (self.blobs(from, kind), self.blobs(to, kind));
-            for name in old.names()? {
-                new.put(&name, &old.get(&name)?)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies the session of a subagent, and the sessions of the subagents below that subagent.
-    fn copy_subagent_tree(
-        &self,
-        from: &SessionAddress,
-        to: &SessionAddress,
-        agent: &str,
-    ) -> Result<(), Error> {
-        let (Some(from), Some(to)) = (from.subagent_address(agent), to.subagent_address(agent))
-        else {
-            return Ok(());
-        };
-        let lines = match self.read_from(&from, 0) {
-            Ok(read) => read.bytes,
-            // Skip a subagent that was removed but that entries of its parent still mention.
-            Err(Error::Unknown { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        self.copy_session_values(&from, &to)?;
-        for below in self.children(&from)? {
-            self.copy_subagent_tree(&from, &to, &below)?;
-        }
-        self.write_complete_session(&to, &lines)
-    }
-
-    fn write_complete_session(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
-        let (subject, lines) = (self.subject(at), lines.to_vec());
-        let written = self.block_on(async move {
-            if subject.create_session_with_lines(&lines).await? {
-                return Ok(true);
-            }
-            if subject.last_message().await?.is_some() {
-                return Ok(false);
-            }
-            // Remove the remains of an interrupted copy: some lines, but no complete session.
-            subject.remove().await?;
-            subject.create_session_with_lines(&lines).await
-        });
-        match written? {
-            true => Ok(()),
-            false => Err(at.already_exists_error()),
-        }
-    }
-
     fn list_session_page(&self, ids: Vec<String>) -> Result<Vec<SessionListItem>, Error> {
         let (link, names) = (self.parts.link.clone(), self.parts.streams.names.clone());
         self.block_on(async move {
@@ -398,9 +355,11 @@ impl NatsSessions {
                 let Some(at) = SessionAddress::parse(&id) else {
                     continue;
                 };
-                let (link, subject) = (link.clone(), names.lines_subject(&at));
-                let stream =
-                    names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(&at));
+                let (link, subject) = (link.clone(), names.session_log_subject(&at));
+                let stream = names.stream_name(
+                    SESSION_LINES_STREAM_NAME_PART,
+                    names.partition_of_session(&at),
+                );
                 lasts.push_back(async move { (id, link.last_message(&stream, &subject).await) });
             }
             let mut sessions = Vec::new();
@@ -438,20 +397,20 @@ impl Sessions for NatsSessions {
                 if is_root && subject.last_message().await?.is_none() {
                     quotas.count_session_against_quotas().await?;
                 }
-                let created = subject.create_log().await?;
+                let created = subject.create_empty_session().await?;
                 if created.is_some() || subject.last_message().await?.is_some() {
                     return Ok(created);
                 }
                 // Remove the remains of an interrupted copy: some lines, but no complete session.
-                subject.remove().await?;
-                subject.create_log().await
+                subject.remove_messages().await?;
+                subject.create_empty_session().await
             });
             created?.ok_or_else(|| at.already_exists_error())
         })?;
         Ok(self.create_journal(at, place, Vec::new(), lease))
     }
 
-    fn create_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
+    fn create_with_lines(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
         let lease = self
             .acquire_lease(at)?
             .ok_or_else(|| at.already_exists_error())?;
@@ -490,8 +449,8 @@ impl Sessions for NatsSessions {
     }
 
     fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
-        let read = self.read_from(at, from.number())?;
-        let skipped = from.number().saturating_sub(read.start);
+        let read = self.read_session_from_boundary_before(at, from.as_u64())?;
+        let skipped = from.as_u64().saturating_sub(read.start);
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
         Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
     }
@@ -515,13 +474,16 @@ impl Sessions for NatsSessions {
             at.clone(),
         );
         let subjects = self.block_on(async move {
-            let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(&at));
-            link.list_subjects(&stream, &names.subagent_lines_filter(&at))
+            let stream = names.stream_name(
+                SESSION_LINES_STREAM_NAME_PART,
+                names.partition_of_session(&at),
+            );
+            link.list_subjects(&stream, &names.subagent_log_lines_filter(&at))
                 .await
         })?;
         let mut ids: Vec<String> = subjects
             .iter()
-            .filter_map(|subject| session_id_in_subject(subject))
+            .filter_map(|subject| session_id_from_subject(subject))
             .collect();
         ids.sort();
         Ok(ids)
@@ -546,12 +508,12 @@ impl Sessions for NatsSessions {
             for partition in 0..names.n_partitions() {
                 let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, partition);
                 let subjects = link
-                    .list_subjects(&stream, &names.partition_lines_filter(partition))
+                    .list_subjects(&stream, &names.log_subjects_filter_of_partition(partition))
                     .await?;
                 ids.extend(
                     subjects
                         .iter()
-                        .filter_map(|subject| session_id_in_subject(subject)),
+                        .filter_map(|subject| session_id_from_subject(subject)),
                 );
             }
             Ok(ids)
@@ -572,29 +534,6 @@ impl Sessions for NatsSessions {
         lines: &[u8],
         agents: &BTreeSet<String>,
     ) -> Result<(), Error> {
-        if !self.exists(from)? {
-            return Err(self.unknown_session_error(from));
-        }
-        let lease = self
-            .acquire_lease(to)?
-            .ok_or_else(|| to.already_exists_error())?;
-        let forked = match self.exists(to) {
-            Err(error) => Err(error),
-            Ok(true) => Err(to.already_exists_error()),
-            // Remove the remains of an interrupted copy under this address.
-            Ok(false) => self.remove_session_tree(to).and_then(|()| {
-                self.copy_session_values(from, to)?;
-                for agent in agents {
-                    self.copy_subagent_tree(from, to, agent)?;
-                }
-                // Write the lines last: a session exists once it has lines.
-                self.write_complete_session(to, lines)
-            }),
-        };
-        if forked.is_err() && !matches!(forked, Err(Error::Exists { .. })) {
-            let _ = self.remove_session_tree(to);
-        }
-        self.release_lease(lease);
-        forked
+        self.fork_session_tree(from, to, lines, agents)
     }
 }

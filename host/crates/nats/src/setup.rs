@@ -40,7 +40,7 @@ pub(crate) async fn create_streams(
     config: &NatsConfig,
 ) -> Result<TenantStreamProperties, NatsError> {
     let names = TenantStreamNames::new(&config.tenant, config.partitions);
-    let mut first = lines_stream_config(&names, 0, config.replicas);
+    let mut first = session_log_stream_config(&names, 0, config.replicas);
     let partitions = config.partitions.to_string();
     first
         .metadata
@@ -58,10 +58,10 @@ pub(crate) async fn create_streams(
     let names = TenantStreamNames::new(&config.tenant, partitions);
     for partition in 0..names.n_partitions() {
         if partition > 0 {
-            let lines = lines_stream_config(&names, partition, replicas);
+            let lines = session_log_stream_config(&names, partition, replicas);
             ensure_stream_exists(link, lines, config.patience).await?;
         }
-        let values = values_stream_config(&names, partition, replicas);
+        let values = blob_stream_config(&names, partition, replicas);
         ensure_stream_exists(link, values, config.patience).await?;
     }
     let leases = lease_stream_config(&names, replicas, config.lease);
@@ -73,7 +73,7 @@ pub(crate) async fn create_streams(
     })
 }
 
-fn lines_stream_config(
+fn session_log_stream_config(
     names: &TenantStreamNames,
     partition: u16,
     replicas: usize,
@@ -93,7 +93,7 @@ fn lines_stream_config(
     }
 }
 
-fn values_stream_config(
+fn blob_stream_config(
     names: &TenantStreamNames,
     partition: u16,
     replicas: usize,
@@ -103,7 +103,7 @@ fn values_stream_config(
         subjects: vec![names.stream_subjects(LARGE_VALUES_STREAM_NAME_PART, partition)],
         // Keep one message per subject: a part that is stored again replaces the old message.
         max_messages_per_subject: 1,
-        ..lines_stream_config(names, partition, replicas)
+        ..session_log_stream_config(names, partition, replicas)
     }
 }
 
@@ -155,7 +155,11 @@ async fn get_or_create_stream(
     wanted: &stream::Config,
 ) -> Result<stream::Config, NatsError> {
     let what = || format!("the stream {}", wanted.name);
-    let error = match link.context().get_stream(wanted.name.as_str()).await {
+    let error = match link
+        .jetstream_context()
+        .get_stream(wanted.name.as_str())
+        .await
+    {
         Ok(found) => return Ok(found.cached_info().config.clone()),
         Err(error) => error,
     };
@@ -167,7 +171,7 @@ async fn get_or_create_stream(
         }
         _ => return Err(NatsError::nats_request_error(what(), error)),
     }
-    match link.context().create_stream(wanted.clone()).await {
+    match link.jetstream_context().create_stream(wanted.clone()).await {
         Ok(created) => Ok(created.cached_info().config.clone()),
         Err(error) => match error.kind() {
             jetstream::context::CreateStreamErrorKind::JetStream(answer) => {
@@ -179,7 +183,7 @@ async fn get_or_create_stream(
 }
 
 fn refused_stream_error(what: String, answer: &jetstream::Error) -> NatsError {
-    NatsError::jetstream_refusal(what, answer.error_code().0, &answer.to_string())
+    NatsError::from_jetstream_refusal(what, answer.error_code().0, &answer.to_string())
 }
 
 /// Whether a retry may succeed: there was no answer, there is no leader yet, or another client

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use bytes::{Bytes, BytesMut};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::session::Error;
 use tokio::sync::Notify;
 
@@ -49,7 +49,7 @@ struct SessionLineQueueState {
     taken: u64,
     /// Length of the stored part of the session, in bytes.
     stored: u64,
-    failure: Option<SessionLineQueueFailure>,
+    failure: Option<SessionWriteFailure>,
     is_closed: bool,
     /// Stored messages at which a reader can start: the offset of each in the session, and its
     /// sequence number in the stream.
@@ -57,7 +57,7 @@ struct SessionLineQueueState {
 }
 
 #[derive(Debug)]
-enum SessionLineQueueFailure {
+enum SessionWriteFailure {
     Fenced,
     /// Storing the lines failed with this error; `None` once the error was returned to a caller.
     Failed(Option<Error>),
@@ -86,7 +86,7 @@ impl SessionLineQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionLineQueueState> {
-        lock(&self.state)
+        lock_ignoring_poison(&self.state)
     }
 
     /// Queues lines of the session to be stored. Blocks while the queue is full.
@@ -96,7 +96,7 @@ impl SessionLineQueue {
             state =
                 run_blocking(|| self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner);
         }
-        self.require_no_failure_in_state(&mut state)?;
+        self.require_no_append_failure_in_locked_state(&mut state)?;
         state.queued.extend_from_slice(lines);
         state.taken += lines.len() as u64;
         drop(state);
@@ -112,7 +112,7 @@ impl SessionLineQueue {
     /// Records a snapshot after all queued lines. Blocks until the record is stored.
     pub(crate) fn queue_snapshot_record(&self, snapshot: &str) -> Result<(), Error> {
         let mut state = self.lock();
-        self.require_no_failure_in_state(&mut state)?;
+        self.require_no_append_failure_in_locked_state(&mut state)?;
         if state.is_closed {
             return Err(Error::Store {
                 store: self.store.clone(),
@@ -129,22 +129,25 @@ impl SessionLineQueue {
                 let waited = self.changed.wait(state);
                 state = waited.unwrap_or_else(PoisonError::into_inner);
             }
-            self.require_no_failure_in_state(&mut state)
+            self.require_no_append_failure_in_locked_state(&mut state)
         })
     }
 
     /// Returns an error if an earlier attempt to store lines has failed.
     pub(crate) fn require_no_append_failure(&self) -> Result<(), Error> {
-        self.require_no_failure_in_state(&mut self.lock())
+        self.require_no_append_failure_in_locked_state(&mut self.lock())
     }
 
-    fn require_no_failure_in_state(&self, state: &mut SessionLineQueueState) -> Result<(), Error> {
+    fn require_no_append_failure_in_locked_state(
+        &self,
+        state: &mut SessionLineQueueState,
+    ) -> Result<(), Error> {
         match &mut state.failure {
             None => Ok(()),
-            Some(SessionLineQueueFailure::Fenced) => Err(Error::Fenced {
+            Some(SessionWriteFailure::Fenced) => Err(Error::Fenced {
                 id: self.id.clone(),
             }),
-            Some(SessionLineQueueFailure::Failed(why)) => {
+            Some(SessionWriteFailure::Failed(why)) => {
                 Err(why.take().unwrap_or_else(|| Error::Store {
                     store: self.store.clone(),
                     source: "it failed before; open the session again".into(),
@@ -162,7 +165,7 @@ impl SessionLineQueue {
 
     /// Blocks until `length` bytes of the session are stored, storing fails, or the time `until` is
     /// reached.
-    pub(crate) fn wait_until_length_stored(&self, length: u64, until: Option<Instant>) {
+    pub(crate) fn wait_until_bytes_stored(&self, length: u64, until: Option<Instant>) {
         if self.queued_and_stored_lengths().1 < length {
             run_blocking(|| self.block_until_stored(length, until));
         }
@@ -231,7 +234,7 @@ impl SessionLineQueue {
         state.failure.is_some() || (state.is_closed && is_empty)
     }
 
-    fn record_stored_message(&self, before: SessionAppendPosition, place: SessionAppendPosition) {
+    fn advance_stored_position(&self, before: SessionAppendPosition, place: SessionAppendPosition) {
         let mut state = self.lock();
         state.stored = place.offset;
         if before.offset == place.offset {
@@ -246,9 +249,9 @@ impl SessionLineQueue {
     fn record_append_failure(&self, failure: StreamAppendError) {
         let mut state = self.lock();
         state.failure = Some(match failure {
-            StreamAppendError::Fenced => SessionLineQueueFailure::Fenced,
+            StreamAppendError::Fenced => SessionWriteFailure::Fenced,
             StreamAppendError::Failed(error) => {
-                SessionLineQueueFailure::Failed(Some(error.into_store_error(&self.store)))
+                SessionWriteFailure::Failed(Some(error.into_store_error(&self.store)))
             }
         });
         drop(state);
@@ -258,7 +261,7 @@ impl SessionLineQueue {
 
 /// Stores the lines of a queue until the queue is closed and empty, or until an append fails
 /// despite retries.
-pub(crate) async fn store_lines(
+pub(crate) async fn store_queued_session_lines(
     queue: Arc<SessionLineQueue>,
     subject: SessionNatsSubject,
     mut place: SessionAppendPosition,
@@ -270,7 +273,7 @@ pub(crate) async fn store_lines(
         };
         match subject.append(place, headers, part).await {
             Ok(next) => {
-                queue.record_stored_message(place, next);
+                queue.advance_stored_position(place, next);
                 place = next;
             }
             Err(failure) => queue.record_append_failure(failure),

@@ -22,7 +22,7 @@ pub enum ChatTheme {
 /// Notification of the user when a turn ends or asks while the terminal is not focused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ChatNotify {
+pub enum ChatNotificationMethod {
     /// Bell of the terminal.
     #[default]
     Bell,
@@ -41,7 +41,7 @@ pub struct ChatConfig {
     /// Colors of code. Default: auto.
     pub theme: ChatTheme,
     /// Signal when a turn ends or asks while the terminal is not in front. Default: bell.
-    pub notify: ChatNotify,
+    pub notify: ChatNotificationMethod,
 }
 
 impl Section for ChatConfig {

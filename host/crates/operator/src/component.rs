@@ -13,8 +13,8 @@ use super::setup::OperatorWorkspaceSetup;
 use super::usage::bail_usage;
 use rind_lib::disk::read_if_present;
 use rind_lib::front_matter::parse_yaml_document;
-use rind_lib::grant::decide::GrantFlag;
-use rind_lib::grant::{Folder, HostPattern};
+use rind_lib::grant::decide::GrantFlagValue;
+use rind_lib::grant::{GrantableFolder, HostPattern};
 use rind_lib::plugin::component::ComponentWithoutOwnManifest;
 use rind_lib::plugin::manifest::Manifest;
 use rind_mcp::to_valid_server_name;
@@ -50,7 +50,7 @@ struct ComponentPermissions {
 pub fn generate_component_manifest(
     setup: &OperatorWorkspaceSetup,
     file: &WasmComponentAndPolicyPaths,
-    flags: &[GrantFlag],
+    flags: &[GrantFlagValue],
 ) -> anyhow::Result<ComponentWithoutOwnManifest> {
     let shown = file.path.display();
     let path = file.path.canonicalize();
@@ -74,14 +74,14 @@ pub fn generate_component_manifest(
     for text in flags
         .iter()
         .filter(|flag| flag.plugin_name() == name)
-        .flat_map(GrantFlag::capability_pattern_texts)
+        .flat_map(GrantFlagValue::capability_pattern_texts)
     {
         if let Err(why) = given.add_capability(text) {
             bail_usage!("--grant {name}={text}: {why}");
         }
     }
     let secrets = setup.secrets()?;
-    let environment = given.environment.iter().map(|key| match secrets.variable(key) {
+    let environment = given.environment.iter().map(|key| match secrets.variable_or_secret(key) {
         Some(value) => Ok((key.clone(), value)),
         None => Err(anyhow::anyhow!(
             "the component {shown} is granted the environment variable `{}`, but neither the environment nor secrets.toml sets it",
@@ -134,7 +134,7 @@ impl ComponentPermissions {
             }
         };
         match kind {
-            "read" | "write" => argument.parse::<Folder>().map(drop)?,
+            "read" | "write" => argument.parse::<GrantableFolder>().map(drop)?,
             _ => argument.parse::<HostPattern>().map(drop)?,
         }
         list.push(argument.to_owned());
@@ -234,7 +234,7 @@ fn parse_policy(policy: &Value, workspace: &Path) -> Result<ComponentPermissions
     }
     for entry in read_policy_allow_list(permissions, "storage")? {
         let uri = policy_entry_text(entry, "storage", "uri")?;
-        let folder = fs_uri_to_manifest_folder(uri, workspace)?;
+        let folder = fs_uri_to_manifest_path(uri, workspace)?;
         let access: Vec<&str> = match entry.get("access").and_then(Value::as_array) {
             Some(access) => access.iter().filter_map(Value::as_str).collect(),
             None => vec!["read"],
@@ -290,7 +290,7 @@ fn policy_entry_text<'e>(entry: &'e Value, section: &str, key: &str) -> Result<&
 
 /// Converts a `fs://` URI of a policy file to a folder in the notation of manifests. The folder
 /// must be the workspace or a folder below it.
-fn fs_uri_to_manifest_folder(uri: &str, workspace: &Path) -> Result<String, String> {
+fn fs_uri_to_manifest_path(uri: &str, workspace: &Path) -> Result<String, String> {
     let Some(path) = uri.strip_prefix("fs://") else {
         return Err(format!(
             "`{}` does not begin with `fs://`",

@@ -10,18 +10,18 @@ use super::environment::OperatorEnvironment;
 use super::git_settings::read_user_git_settings;
 use super::setup::OperatorWorkspaceSetup;
 use super::usage::{Usage, bail_usage};
-use rind_lib::beneath::{real_path, select_folders_inside};
+use rind_lib::beneath::{real_path, select_folders_below_root};
 use rind_lib::disk::create_private_folder;
-use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::paths::{HOME_VARIABLE, RindPaths};
 use rind_lib::tool::builtin::{
-    CommandConfinementAndEnvironment, CommandConfinementMode, RetryingConfinement,
+    CommandConfinementAndEnvironment, CommandConfinementMode, RetriedConfinementSetup,
 };
 use rind_lib::tool::process::confine::{
     ConfinementFailureReason, ConfinementMechanism, ConfinementPermissions, DetectedConfinement,
     check_paths_do_not_overlap, detect_confinement, find_program_in_folders,
-    list_tool_folders_in_env, list_tool_folders_in_home, readable_system_paths,
+    list_tool_folders_in_home, list_toolchain_folders_in_env, readable_system_paths,
 };
-use rind_lib::tool::repository::rename_files_of_interrupted_commands;
+use rind_lib::tool::repository::disable_git_files_of_interrupted_commands;
 use rind_lib::tool::sandbox::{
     SandboxConfig, SandboxMechanismChoice, SandboxRequirement, build_command_environment,
 };
@@ -35,7 +35,7 @@ pub struct CommandConfinement {
     pub detected: Result<DetectedConfinement, ConfinementFailureReason>,
     /// Confinement that each command tries to set up until one succeeds. `None` if the first search
     /// succeeded, or if another search cannot succeed either.
-    retried: Option<RetryingConfinement>,
+    retried: Option<RetriedConfinementSetup>,
     environment: Arc<OperatorEnvironment>,
 }
 
@@ -137,8 +137,8 @@ impl ConfinementMechanismSearch {
     }
 
     /// Converts this search to a confinement that each command tries to set up, until one succeeds.
-    fn into_retrying_confinement(self) -> RetryingConfinement {
-        RetryingConfinement::new(self.wanted.clone(), move || {
+    fn into_confinement_with_retries(self) -> RetriedConfinementSetup {
+        RetriedConfinementSetup::new(self.wanted.clone(), move || {
             let search = self.clone();
             Box::pin(async move {
                 search
@@ -155,11 +155,11 @@ impl ConfinementMechanismSearch {
 ///
 /// # Errors
 /// The settings of the confinement are invalid, or the path of this program is not known.
-pub async fn find_confinement(
+pub async fn find_command_confinement(
     setup: &OperatorWorkspaceSetup,
 ) -> anyhow::Result<CommandConfinement> {
     let (environment, paths) = (&setup.environment, &setup.paths);
-    warn_about_interrupted_commands(environment, paths.command_records_folder()).await;
+    warn_about_interrupted_commands(environment, paths.running_command_records_folder()).await;
     let own = rind_folders(paths);
     find_command_confinement_for_config(environment, paths, setup.config.section()?, &own).await
 }
@@ -167,7 +167,8 @@ pub async fn find_confinement(
 /// Renames files of interrupted commands that git would run, and warns about each.
 async fn warn_about_interrupted_commands(environment: &OperatorEnvironment, records: PathBuf) {
     let judged =
-        tokio::task::spawn_blocking(move || rename_files_of_interrupted_commands(&records)).await;
+        tokio::task::spawn_blocking(move || disable_git_files_of_interrupted_commands(&records))
+            .await;
     for line in judged.into_iter().flatten() {
         environment.warn(&line);
     }
@@ -180,7 +181,7 @@ async fn warn_about_interrupted_commands(environment: &OperatorEnvironment, reco
 /// The settings of the confinement are invalid, or the path of this program is not known.
 pub async fn find_command_confinement_for_config(
     environment: &Arc<OperatorEnvironment>,
-    paths: &Paths,
+    paths: &RindPaths,
     config: SandboxConfig,
     own: &[PathBuf],
 ) -> anyhow::Result<CommandConfinement> {
@@ -197,7 +198,7 @@ pub async fn find_command_confinement_for_config(
     // Run git only from folders in which no command can have replaced it, because it runs
     // unconfined.
     let folders: Vec<PathBuf> =
-        folders_outside_writable(folders_in_path_variable(environment), &wanted.write).collect();
+        exclude_writable_folders(folders_in_path_variable(environment), &wanted.write).collect();
     wanted.git_settings = read_user_git_settings(&folders).await;
     let search = ConfinementMechanismSearch {
         wanted,
@@ -212,7 +213,7 @@ pub async fn find_command_confinement_for_config(
         environment: environment.clone(),
         config,
         retried: matches!(detected, Err(ConfinementFailureReason::Failed(_)))
-            .then(|| search.into_retrying_confinement()),
+            .then(|| search.into_confinement_with_retries()),
         detected,
     })
 }
@@ -225,7 +226,7 @@ impl CommandConfinement {
         build_command_environment(
             &self.config,
             &self.detected,
-            self.environment.process_keeper(),
+            self.environment.process_reaper_path(),
             self.retried.as_ref(),
         )
     }
@@ -271,8 +272,8 @@ pub fn warn_commands_unconfined(environment: &OperatorEnvironment, why: &str) {
 
 /// Returns Rind's own folders, which no command may see.
 #[must_use]
-pub fn rind_folders(paths: &Paths) -> Vec<PathBuf> {
-    paths.rind_folders().to_vec()
+pub fn rind_folders(paths: &RindPaths) -> Vec<PathBuf> {
+    paths.config_data_cache_folders().to_vec()
 }
 
 /// Finds a symlink inside the workspace that is part of the path to one of Rind's own folders.
@@ -308,7 +309,7 @@ pub fn writable_agent_folders(setup: &OperatorWorkspaceSetup) -> anyhow::Result<
 
 fn confinement_from_settings(
     environment: &OperatorEnvironment,
-    paths: &Paths,
+    paths: &RindPaths,
     config: &SandboxConfig,
     own: &[PathBuf],
 ) -> anyhow::Result<ConfinementPermissions> {
@@ -332,7 +333,7 @@ fn confinement_from_settings(
         read.push(resolve_accessible_path(text, &home, own)?);
     }
     add_readable_program_folders(&mut read, &home, own, folders_in_path_variable(environment));
-    let named = list_tool_folders_in_env(&config.env.command_environment());
+    let named = list_toolchain_folders_in_env(&config.env.command_environment());
     add_readable_program_folders(&mut read, &home, own, named);
     Ok(ConfinementPermissions {
         helper: environment
@@ -340,13 +341,13 @@ fn confinement_from_settings(
             .clone()
             .context("cannot find the path of this program")?,
         mechanism: ConfinementMechanism::Namespaces,
-        hidden: select_folders_inside(&real_path(&paths.workspace), own),
+        hidden: select_folders_below_root(&real_path(&paths.workspace), own),
         write,
         read,
         network: config.network,
         limits: config.command_limits(),
         git_settings: String::new(),
-        records: Some(paths.command_records_folder()),
+        records: Some(paths.running_command_records_folder()),
     })
 }
 
@@ -357,7 +358,7 @@ fn confinement_from_settings(
 /// The path of this program is not known.
 pub fn publicly_readable_folders(
     environment: &OperatorEnvironment,
-    paths: &Paths,
+    paths: &RindPaths,
 ) -> anyhow::Result<Vec<PathBuf>> {
     let config = SandboxConfig::default();
     Ok(confinement_from_settings(environment, paths, &config, &rind_folders(paths))?.read)
@@ -403,7 +404,7 @@ fn shared_git_folder_of_worktree(workspace: &Path) -> Option<PathBuf> {
 
 /// Returns those of `folders` that are outside the writable folders `write`. No command can have
 /// placed a program there, so these programs may run unconfined.
-fn folders_outside_writable(
+fn exclude_writable_folders(
     folders: Vec<PathBuf>,
     write: &[PathBuf],
 ) -> impl Iterator<Item = PathBuf> {
@@ -526,7 +527,7 @@ mod tests {
         std::os::unix::fs::symlink(&planted, folder.path().join("link")).unwrap();
         let folders = vec![folder.path().join("link"), planted, usual.clone()];
         let found =
-            find_program_in_folders("bwrap", folders_outside_writable(folders, &[workspace]));
+            find_program_in_folders("bwrap", exclude_writable_folders(folders, &[workspace]));
         assert_eq!(found, Some(usual.join("bwrap")));
     }
 

@@ -13,8 +13,8 @@ use rustix::fs::{Access, access};
 
 use super::managed::EmbeddedPlugins;
 use super::usage::bail_usage;
-use rind_lib::lock::lock;
-use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::paths::{HOME_VARIABLE, RindPaths};
 
 /// Function that shows one warning to the operator.
 pub type WarningCallback = Arc<dyn Fn(&str) + Send + Sync>;
@@ -82,7 +82,7 @@ impl OperatorEnvironment {
     /// Shows a warning unless this method has shown the same text before. Use it for faults of
     /// files and settings, which are found again for each session that the program opens.
     pub fn warn_once(&self, text: &str) {
-        if lock(&self.said.0).insert(text.to_owned()) {
+        if lock_ignoring_poison(&self.said.0).insert(text.to_owned()) {
             self.warn(text);
         }
     }
@@ -106,12 +106,12 @@ impl OperatorEnvironment {
     ///
     /// # Errors
     /// There is no home folder and no `RIND_HOME`.
-    pub fn paths_for_workspace(&self, workspace: &Path) -> anyhow::Result<Paths> {
+    pub fn paths_for_workspace(&self, workspace: &Path) -> anyhow::Result<RindPaths> {
         let home = self.home_folder_or_empty();
         if home.as_os_str().is_empty() && self.variable(HOME_VARIABLE).is_none() {
             bail_usage!("there is no home folder; set HOME or {HOME_VARIABLE}");
         }
-        Ok(Paths::new(&home, |name| self.variable(name), workspace))
+        Ok(RindPaths::new(&home, |name| self.variable(name), workspace))
     }
 
     /// Returns the folders of `PATH`.
@@ -128,13 +128,13 @@ impl OperatorEnvironment {
         }
         self.path_variable_folders()
             .map(|folder| folder.join(name))
-            .find(|path| is_program(path))
+            .find(|path| is_executable_file(path))
     }
 
     /// Returns the path of the keeper, a helper that ends the processes which unconfined commands
     /// leave running. The keeper is Rind's own binary; `None` on systems other than Linux.
     #[must_use]
-    pub fn process_keeper(&self) -> Option<PathBuf> {
+    pub fn process_reaper_path(&self) -> Option<PathBuf> {
         // Only on Linux can a process other than init adopt orphaned processes.
         self.program.clone().filter(|_| cfg!(target_os = "linux"))
     }
@@ -146,6 +146,6 @@ pub(super) fn join_folders_to_path_variable(folders: &[PathBuf]) -> OsString {
 }
 
 /// Whether a path is a file that can be executed.
-pub(super) fn is_program(path: &Path) -> bool {
+pub(super) fn is_executable_file(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok() && path.is_file()
 }

@@ -11,18 +11,18 @@ use anyhow::Context;
 
 use rind_lib::grant::answers::GrantAnswerStore;
 use rind_lib::grant::ask::{GrantOptions, PermissionAsker};
-use rind_lib::grant::decide::GrantFlag;
+use rind_lib::grant::decide::GrantFlagValue;
 use rind_lib::grant::policy::CapabilityPolicy;
-use rind_lib::paths::{ADMIN_POLICY, Paths};
+use rind_lib::paths::{ADMIN_POLICY_FILE_PATH, RindPaths};
 
 /// Returns the options for granting permissions to plugins. `session` is the id of a resumed
 /// session. Without `ask`, no question is asked.
 ///
 /// # Errors
 /// A policy or the remembered answers cannot be read.
-pub fn build_plugin_grant_options(
-    paths: &Paths,
-    flags: &[GrantFlag],
+pub fn build_permission_grant_options(
+    paths: &RindPaths,
+    flags: &[GrantFlagValue],
     session: Option<String>,
     ask: Option<Arc<dyn PermissionAsker>>,
 ) -> anyhow::Result<GrantOptions> {
@@ -40,7 +40,10 @@ pub fn build_plugin_grant_options(
 ///
 /// # Errors
 /// One of them cannot be read.
-pub fn read_grant_policy(paths: &Paths) -> anyhow::Result<CapabilityPolicy> {
-    CapabilityPolicy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy_path()])
-        .context("read the permissions of plugins")
+pub fn read_grant_policy(paths: &RindPaths) -> anyhow::Result<CapabilityPolicy> {
+    CapabilityPolicy::read_files(&[
+        PathBuf::from(ADMIN_POLICY_FILE_PATH),
+        paths.user_policy_path(),
+    ])
+    .context("read the permissions of plugins")
 }

@@ -12,7 +12,7 @@ use super::setup::OperatorWorkspaceSetup;
 use rind_lib::agent::AgentConfig;
 use rind_lib::host::{Host, Session, ToolSource};
 use rind_lib::message::ToolSpec;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::plugin::startable::StartablePluginSet;
 use rind_lib::provider::SelectedProviderAndModel;
 use rind_lib::script::HookScript;
@@ -20,7 +20,7 @@ use rind_lib::session::SessionStore;
 use rind_lib::skill::SessionSkills;
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::CommandConfinementAndEnvironment;
-use rind_lib::tool::policy::{Policy, SharedApprovalMode, ToolPolicy, ToolPolicyRunMode};
+use rind_lib::tool::policy::{Policy, SharedApprovalMode, ToolPolicy, ToolPolicyOptions};
 
 /// Parts from which the host of a run is built.
 pub struct HostConstructionParts {
@@ -33,7 +33,7 @@ pub struct HostConstructionParts {
     /// Presets of subagents that sessions can use.
     pub presets: Arc<SessionSkills>,
     /// Flags of the run that modify the policy's decisions.
-    pub mode: ToolPolicyRunMode,
+    pub mode: ToolPolicyOptions,
     /// Approval mode, which may be switched while sessions run.
     pub switch: SharedApprovalMode,
     /// Approver that is asked about tool calls.
@@ -116,7 +116,7 @@ impl HostWithOperatorPolicy {
     ///
     /// # Errors
     /// The session cannot be written, its id is taken, or the resumed session cannot be read.
-    pub fn session(&self, choice: &SessionChoice) -> anyhow::Result<Session> {
+    pub fn open_session(&self, choice: &SessionChoice) -> anyhow::Result<Session> {
         let session = match choice {
             SessionChoice::Resume(id) => self.host.session().resume(id)?,
             SessionChoice::Named(id) => self.host.session().create_named(id)?,
@@ -163,7 +163,7 @@ impl HostWithOperatorPolicy {
 }
 
 /// Returns the paths of the user's own context files: one of Rind and one of Claude Code.
-fn list_user_context_files(environment: &OperatorEnvironment, paths: &Paths) -> Vec<PathBuf> {
+fn list_user_context_files(environment: &OperatorEnvironment, paths: &RindPaths) -> Vec<PathBuf> {
     let claude = environment.home.clone().filter(|home| home.is_absolute());
     let claude = claude.map(|home| home.join(".claude/CLAUDE.md"));
     let own = paths.config.join("AGENTS.md");

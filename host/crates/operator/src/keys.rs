@@ -3,7 +3,7 @@
 //!
 //! A project cannot influence the lookup: its settings cannot contain the sections `provider` and
 //! `providers`, and the lookup does not depend on the current folder. Start from
-//! [`OperatorKeyLookup`].
+//! [`OperatorApiKeyLookup`].
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,26 +16,26 @@ use tokio_util::sync::CancellationToken;
 use super::environment::OperatorEnvironment;
 use super::secrets::OperatorSecrets;
 use super::setup::OperatorWorkspaceSetup;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::provider::server_text::SanitizedServerText;
 use rind_lib::provider::{EnvironmentAndApiKeyLookup, NonEnvironmentApiKeySource};
 use rind_lib::tool::process::{ProcessEndReason, ProcessSpec};
 
 /// Timeout of a key command, which may open a window to ask the user.
-const KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const API_KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum size of a key file, in bytes.
 const MAX_KEY_FILE_BYTES: u64 = 64 << 10;
 
 /// Looks up API keys of providers for the user who runs the program: in the environment, in
 /// `secrets.toml`, in files, and in the output of commands.
-pub struct OperatorKeyLookup<'a> {
+pub struct OperatorApiKeyLookup<'a> {
     environment: &'a OperatorEnvironment,
-    paths: &'a Paths,
+    paths: &'a RindPaths,
     secrets: Arc<OperatorSecrets>,
 }
 
-impl<'a> OperatorKeyLookup<'a> {
+impl<'a> OperatorApiKeyLookup<'a> {
     /// Reads `secrets.toml`. The other sources are read when a provider needs them.
     ///
     /// # Errors
@@ -49,12 +49,12 @@ impl<'a> OperatorKeyLookup<'a> {
     }
 }
 
-impl EnvironmentAndApiKeyLookup for OperatorKeyLookup<'_> {
+impl EnvironmentAndApiKeyLookup for OperatorApiKeyLookup<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         // A URL is not a secret, so read it only from the environment.
         match name.ends_with("_URL") {
             true => self.environment.variable(name),
-            false => self.secrets.variable(name),
+            false => self.secrets.variable_or_secret(name),
         }
     }
 
@@ -62,7 +62,7 @@ impl EnvironmentAndApiKeyLookup for OperatorKeyLookup<'_> {
         let key =
             match source {
                 NonEnvironmentApiKeySource::Command(command) => {
-                    run_key_command(self.environment, self.paths, command)
+                    run_api_key_command(self.environment, self.paths, command)
                 }
                 NonEnvironmentApiKeySource::File(path) => read_key_file(
                     &resolve_config_relative_path(self.environment, self.paths, path),
@@ -77,7 +77,7 @@ impl EnvironmentAndApiKeyLookup for OperatorKeyLookup<'_> {
 #[must_use]
 pub fn resolve_config_relative_path(
     environment: &OperatorEnvironment,
-    paths: &Paths,
+    paths: &RindPaths,
     path: &Path,
 ) -> PathBuf {
     match (path.strip_prefix("~"), environment.user_home()) {
@@ -91,9 +91,9 @@ pub fn resolve_config_relative_path(
 /// The command runs in the folder of `config.toml`, not in the workspace, so `./key.sh` is a file
 /// of the operator and never one of a project. It gets the complete environment of the operator,
 /// because password managers need many of the variables.
-fn run_key_command(
+fn run_api_key_command(
     environment: &OperatorEnvironment,
-    paths: &Paths,
+    paths: &RindPaths,
     command: &[String],
 ) -> anyhow::Result<String> {
     let Some((program, args)) = command.split_first() else {
@@ -113,7 +113,7 @@ fn run_key_command(
     let mut process = ProcessSpec::new_unconfined(program, folder);
     process.args = args.iter().map(Into::into).collect();
     process.env = environment.variables.clone().into_iter().collect();
-    process.deadline = KEY_COMMAND_TIMEOUT;
+    process.deadline = API_KEY_COMMAND_TIMEOUT;
     // Run on another thread: the caller may be an async task, in which blocking on a runtime is not
     // allowed.
     let ran = std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ fn run_key_command(
         }
         ProcessEndReason::Deadline => bail!(
             "the command took longer than {} s",
-            KEY_COMMAND_TIMEOUT.as_secs()
+            API_KEY_COMMAND_TIMEOUT.as_secs()
         ),
         ending => bail!("the command was stopped ({ending:?}); its output: {said}"),
     }
@@ -184,8 +184,8 @@ mod tests {
         }
     }
 
-    fn paths(folder: &Path) -> Paths {
-        Paths::from_single_root(&folder.join("home"), &folder.join("work"))
+    fn paths(folder: &Path) -> RindPaths {
+        RindPaths::from_single_root(&folder.join("home"), &folder.join("work"))
     }
 
     #[test]
@@ -194,7 +194,8 @@ mod tests {
         let paths = paths(folder.path());
         let run = |command: &[&str]| {
             let command: Vec<String> = command.iter().map(ToString::to_string).collect();
-            run_key_command(&environment(), &paths, &command).map_err(|error| format!("{error:#}"))
+            run_api_key_command(&environment(), &paths, &command)
+                .map_err(|error| format!("{error:#}"))
         };
         assert_eq!(
             run(&["printf", " sk-one \\nsk-two"]),
@@ -213,7 +214,7 @@ mod tests {
         let script = paths.config.join("key.sh");
         fs::write(&script, "#!/bin/sh\npwd\n").unwrap();
         fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
-        let ran = run_key_command(&environment(), &paths, &["./key.sh".to_owned()]).unwrap();
+        let ran = run_api_key_command(&environment(), &paths, &["./key.sh".to_owned()]).unwrap();
         assert_eq!(Path::new(&ran), paths.config.canonicalize().unwrap());
     }
 

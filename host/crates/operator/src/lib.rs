@@ -1,7 +1,7 @@
 //! Applies the rules of the operator: creates a host from the settings of a run.
 //!
 //! A program resolves its arguments and environment once, into
-//! [`RunSettings`](settings::RunSettings) and an
+//! [`ProgramRunSettings`](settings::ProgramRunSettings) and an
 //! [`OperatorEnvironment`](environment::OperatorEnvironment). From these, the crate reads the
 //! operator's files, decides on trust, policy, secrets and confinement, loads the plugins, and
 //! creates the host. It knows no command line and no terminal: it asks questions through traits

@@ -17,7 +17,7 @@ use rind_lib::egress::EgressOptions;
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::plugin;
 use rind_lib::plugin::compile::Compiler;
 use rind_lib::plugin::component::ComponentWithoutOwnManifest;
@@ -71,13 +71,13 @@ impl PluginLoadPlan {
             project,
             ..
         } = setup;
-        let managed = environment.list_managed_folders()?.into_iter();
+        let managed = environment.list_bundled_plugin_folders()?.into_iter();
         let managed = managed.map(|path| PluginSearchPath::new(Trust::Managed, path));
         let mut sources: Vec<PluginSearchPath> = managed.collect();
         let mut chosen = Vec::new();
         let held = match &environment.carried {
             Some(carried) => Some(Arc::new(
-                carried.files.clone().with_next_folder(project.clone()),
+                carried.files.clone().with_fallback_folder(project.clone()),
             )),
             None => project.clone(),
         };
@@ -85,7 +85,7 @@ impl PluginLoadPlan {
             chosen = protected::find_protected_plugins(&sources, held.as_deref());
             sources.clear();
         } else if let Some(set) = &selection.set {
-            chosen = set.to_found_plugins();
+            chosen = set.to_plugin_search_results();
             grants.exact = set.grants();
         } else {
             sources.push(PluginSearchPath::new(
@@ -105,7 +105,7 @@ impl PluginLoadPlan {
         };
         sources.extend(selection.local.iter().map(local));
         // Ignore the settings of the project, which must not determine the trusted signing keys.
-        let written = config.without_file(&paths.project_config_path());
+        let written = config.clone_without_file_layers(&paths.project_config_path());
         let installed = if let Some(set) = &selection.set {
             set.to_installed_plugins()
         } else if selection.is_local_only {
@@ -203,7 +203,7 @@ impl PluginLoadPlan {
 
     /// Sets the folder for the plugins' data and their workspace to those in `paths`.
     #[must_use]
-    pub fn with_plugin_folders(mut self, paths: &Paths) -> Self {
+    pub fn with_plugin_folders(mut self, paths: &RindPaths) -> Self {
         self.options.data = paths.data.join("plugins");
         self.options.workspace.clone_from(&paths.workspace);
         self
@@ -211,7 +211,7 @@ impl PluginLoadPlan {
 
     /// Sets a function that is called before a component is compiled.
     #[must_use]
-    pub fn on_compile(mut self, on_compile: Option<BeforeCompileCallback>) -> Self {
+    pub fn with_compile_callback(mut self, on_compile: Option<BeforeCompileCallback>) -> Self {
         self.options.on_compile = on_compile;
         self
     }
@@ -230,13 +230,13 @@ impl PluginLoadPlan {
 
     /// Returns the setup of the operator.
     #[must_use]
-    pub fn setup(&self) -> &OperatorWorkspaceSetup {
+    pub fn operator_setup(&self) -> &OperatorWorkspaceSetup {
         &self.setup
     }
 
     /// Returns the in-memory files from which plugins and skills are loaded.
     #[must_use]
-    pub fn in_memory_files(&self) -> Option<&Arc<InMemoryFolder>> {
+    pub fn in_memory_folder(&self) -> Option<&Arc<InMemoryFolder>> {
         self.options.held.as_ref()
     }
 

@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::environment::{OperatorEnvironment, is_program};
+use super::environment::{OperatorEnvironment, is_executable_file};
 use rind_lib::skill::ProgramAndVariableLookup;
 
 /// Programs and environment variables of this machine that skills may require.
 #[derive(Debug)]
-pub struct MachineProgramsAndVariables {
+pub struct SkillRequirementLookup {
     environment: Arc<OperatorEnvironment>,
     folders: Vec<PathBuf>,
     /// Cache of program lookups: name, and whether the program exists. Many skills need the same
@@ -19,7 +19,7 @@ pub struct MachineProgramsAndVariables {
     programs: Mutex<HashMap<String, bool>>,
 }
 
-impl MachineProgramsAndVariables {
+impl SkillRequirementLookup {
     /// Creates the lookup of the programs and variables in this environment.
     #[must_use]
     pub fn new(environment: &Arc<OperatorEnvironment>) -> Self {
@@ -31,10 +31,10 @@ impl MachineProgramsAndVariables {
     }
 }
 
-impl ProgramAndVariableLookup for MachineProgramsAndVariables {
+impl ProgramAndVariableLookup for SkillRequirementLookup {
     fn has_program(&self, name: &str) -> bool {
         let is_name = !name.is_empty() && !name.contains('/');
-        let is_there = |folder: &PathBuf| is_program(&folder.join(name));
+        let is_there = |folder: &PathBuf| is_executable_file(&folder.join(name));
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         let known = programs.get(name).copied();
         known.unwrap_or_else(|| {

@@ -35,7 +35,7 @@ impl OperatorEnvironment {
     ///
     /// # Errors
     /// `RIND_MANAGED` does not name a readable folder.
-    pub fn list_managed_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn list_bundled_plugin_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
         let Some(named) = self.managed_folder_from_variable() else {
             let core = self.carried.as_ref().map(|carried| carried.core.clone());
             return Ok(core

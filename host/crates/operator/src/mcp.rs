@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::confinement::{publicly_readable_folders, rind_folders};
-use super::environment::is_program;
+use super::environment::is_executable_file;
 use super::project_servers::list_project_servers;
 use super::setup::OperatorWorkspaceSetup;
 use super::usage::bail_usage;
@@ -21,10 +21,10 @@ use rind_lib::tool::peer::{PeerProcessMemoryLimit, PeerProcessSpec};
 use rind_lib::tool::process::base_environment;
 use rind_lib::tool::process::confine::check_paths_do_not_overlap;
 use rind_mcp::{
-    ApprovedServerPrompts, McpConfig, McpServerConnectionSpec, McpServerProgramOrUrl,
-    McpServerUrlAndEgress, McpToolSource, ServerApprovalAsker, ServerApprovalQuestion, ServerPin,
-    ServerPinsStore, ServerSettings, check_server_name, fetch_server_offer, find_offer_changes,
-    login_file_path, pins_file_path,
+    ApprovedServerPrompts, McpConfig, McpServerApprovalQuestion, McpServerConnectionSpec,
+    McpServerProgramOrUrl, McpServerUrlAndEgress, McpToolSource, ServerApprovalAsker,
+    ServerApprovalRecord, ServerPinsStore, ServerSettings, check_server_name, fetch_server_offer,
+    list_changes_since_approval, login_file_path, pins_file_path,
 };
 
 /// Word in the settings that denotes the workspace.
@@ -162,7 +162,7 @@ fn build_mcp_server_process_spec(
     let is_name = path.components().count() == 1 && !path.is_absolute();
     let is_there = match is_name {
         true => environment.find_program(&command).is_some(),
-        false => path.is_absolute() && is_program(path),
+        false => path.is_absolute() && is_executable_file(path),
     };
     if !is_there {
         anyhow::bail!(
@@ -178,7 +178,7 @@ fn build_mcp_server_process_spec(
     let mut env = base_environment();
     let secrets = setup.secrets()?;
     for variable in &settings.env {
-        let Some(value) = secrets.variable(variable) else {
+        let Some(value) = secrets.variable_or_secret(variable) else {
             anyhow::bail!(
                 "it needs the variable `{}`, which neither the environment nor secrets.toml sets",
                 variable.escape_debug()
@@ -279,7 +279,7 @@ pub async fn approved_servers(
         .collect();
     let n_of_settings = wanted.len();
     wanted.extend(select_client_mcp_servers(setup, &config, named));
-    for own in project_servers(setup, &config)? {
+    for own in usable_project_mcp_servers(setup, &config)? {
         let is_taken = |other: &NamedMcpServerSettings| other.name == own.name;
         if own.settings.enabled && !wanted.iter().any(is_taken) {
             wanted.push(own);
@@ -331,7 +331,7 @@ pub async fn approved_servers(
 ///
 /// # Errors
 /// The secrets cannot be read.
-pub fn project_servers(
+pub fn usable_project_mcp_servers(
     setup: &OperatorWorkspaceSetup,
     config: &McpConfig,
 ) -> anyhow::Result<Vec<NamedMcpServerSettings>> {
@@ -364,7 +364,7 @@ pub fn project_servers(
 /// Returns the name under which the approval of a project's MCP server is stored. It contains a
 /// hash of the workspace, because servers of two projects may have the same name.
 #[must_use]
-pub fn project_server_pin_name(setup: &OperatorWorkspaceSetup, name: &str) -> String {
+pub fn project_mcp_server_approval_name(setup: &OperatorWorkspaceSetup, name: &str) -> String {
     let workspace = setup.paths.workspace.as_os_str().as_encoded_bytes();
     let hash = blake3::hash(workspace).to_hex();
     format!("{name}@{}", hash.get(..16).unwrap_or_default())
@@ -419,7 +419,7 @@ pub fn resolve_named_server(
     // to the user and pins must not contain the values.
     made.settings.args.clone_from(&own.settings.args);
     if let Some(place) = own.place {
-        made.pin = project_server_pin_name(setup, &own.name);
+        made.pin = project_mcp_server_approval_name(setup, &own.name);
         if let McpServerProgramOrUrl::Program(program) = &made.reach
             && !matches!(
                 program.commands.confining,
@@ -452,14 +452,14 @@ async fn ask_server_approval(
     place: Option<&str>,
     pins: &mut ServerPinsStore,
     ask: Option<&dyn ServerApprovalAsker>,
-) -> anyhow::Result<Option<rind_mcp::ServerOffer>> {
+) -> anyhow::Result<Option<rind_mcp::ServerToolsAndPrompts>> {
     let (name, pin) = (&server.name, &server.pin);
     let warn = |why: &str| {
         let text = format!("MCP server `{name}` is not used: {why}");
         setup.environment.warn_once(&text);
     };
     let Some(ask) = ask else {
-        let why = match pins.find_pin_with_any_settings(pin) {
+        let why = match pins.find_pin_ignoring_settings(pin) {
             None => "its tools are not approved",
             Some(_) => "its settings have changed since its tools were approved",
         };
@@ -467,7 +467,7 @@ async fn ask_server_approval(
         return Ok(None);
     };
     if let Some(place) = place
-        && !ask.ask_start(server, place).await
+        && !ask.ask_before_starting(server, place).await
     {
         warn("its start was not approved");
         return Ok(None);
@@ -479,9 +479,9 @@ async fn ask_server_approval(
             return Ok(None);
         }
     };
-    let earlier = pins.find_pin_with_any_settings(pin).cloned();
-    let changes = earlier.map(|pin| find_offer_changes(&pin.offer, &offer));
-    let question = ServerApprovalQuestion {
+    let earlier = pins.find_pin_ignoring_settings(pin).cloned();
+    let changes = earlier.map(|pin| list_changes_since_approval(&pin.offer, &offer));
+    let question = McpServerApprovalQuestion {
         server,
         offer: &offer,
         changes: changes.as_deref(),
@@ -499,9 +499,9 @@ async fn ask_server_approval(
 #[must_use]
 pub fn create_server_pin(
     server: &McpServerConnectionSpec,
-    offer: rind_mcp::ServerOffer,
-) -> ServerPin {
-    ServerPin {
+    offer: rind_mcp::ServerToolsAndPrompts,
+) -> ServerApprovalRecord {
+    ServerApprovalRecord {
         settings: server.settings.connection_settings_digest(),
         given: rind_lib::clock::format_current_time(),
         offer,
@@ -513,7 +513,7 @@ mod tests {
     use super::*;
     use crate::environment::OperatorEnvironment;
     use rind_lib::config::{Config, ConfigLayer};
-    use rind_lib::paths::Paths;
+    use rind_lib::paths::RindPaths;
 
     fn setup(folder: &Path, text: &str) -> OperatorWorkspaceSetup {
         let workspace = folder.join("w");
@@ -524,7 +524,7 @@ mod tests {
         };
         let layer =
             ConfigLayer::from_file_text(&folder.join("config.toml"), text.to_owned()).unwrap();
-        let paths = Paths::from_single_root(&folder.join("rind"), &workspace);
+        let paths = RindPaths::from_single_root(&folder.join("rind"), &workspace);
         OperatorWorkspaceSetup::new(Arc::new(environment), paths, Config::new(vec![layer]))
     }
 

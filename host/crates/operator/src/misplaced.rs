@@ -28,7 +28,7 @@ pub fn ineffective_plugin_settings(
         let loaded = plugins.plugins.iter().find(|p| p.manifest.name == *name);
         if let Some(plugin) = loaded {
             found.extend(timeouts_above_hook_limit(config, plugin, settings));
-            found.extend(settings_for_missing_hooks(config, plugin, settings));
+            found.extend(unused_hook_setting_messages(config, plugin, settings));
         }
     }
     Ok(found)
@@ -58,7 +58,7 @@ impl ToolReferenceChecker<'_> {
             .collect();
         let mut found = describe_rules_matching_no_tool(self.config, self.policy, &tools);
         found.extend(script_matchers_without_tool(self.scripts, &known));
-        found.extend(misspelled_skill_tools(self.skills, &known));
+        found.extend(misspelled_skill_tool_messages(self.skills, &known));
         found
     }
 }
@@ -87,7 +87,7 @@ fn script_matchers_without_tool(
     known: &[(Option<&str>, &str)],
 ) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
-        let why = script.unmatched_tool_matcher_message(known)?;
+        let why = script.missing_tool_message(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
     });
     told.collect()
@@ -95,7 +95,10 @@ fn script_matchers_without_tool(
 
 /// Returns a message, with the position, about each probably misspelled tool name in a skill. Other
 /// unknown names are ignored, because they may be tools of other programs.
-fn misspelled_skill_tools(skills: &SessionSkills, known: &[(Option<&str>, &str)]) -> Vec<String> {
+fn misspelled_skill_tool_messages(
+    skills: &SessionSkills,
+    known: &[(Option<&str>, &str)],
+) -> Vec<String> {
     let told = skills.iter().flat_map(|skill| {
         let faults = skill::find_misspelt_tools(skill, known).into_iter();
         faults.map(|fault| format!("{}:{fault}", skill.file.display()))
@@ -118,7 +121,8 @@ fn timeouts_above_hook_limit(
     };
     let of_hooks = settings.hooks.iter().map(|(point, hook)| {
         let keys = vec!["plugins", name, "hooks", point, "timeout_seconds"];
-        let longest = catalog::find_builtin_point(point).and_then(|row| longest(Some(row.name)));
+        let longest =
+            catalog::find_builtin_extension_point(point).and_then(|row| longest(Some(row.name)));
         (keys, hook.timeout_seconds, longest)
     });
     let keys = vec!["plugins", name, "timeout_seconds"];
@@ -143,20 +147,21 @@ fn timeouts_above_hook_limit(
 }
 
 /// Returns a message about each setting for a hook that the plugin does not have.
-fn settings_for_missing_hooks(
+fn unused_hook_setting_messages(
     config: &Config,
     plugin: &LoadedPlugin,
     settings: &PluginSettings,
 ) -> Vec<String> {
     let manifest = &plugin.manifest;
     let has_none = |point: &&String| {
-        let name = catalog::find_builtin_point(point).map_or(point.as_str(), |row| row.name);
+        let name =
+            catalog::find_builtin_extension_point(point).map_or(point.as_str(), |row| row.name);
         !plugin.exports.iter().any(|export| export == name)
             && !manifest.implements.keys().any(|own| own == name)
     };
     let own = plugin.exports.iter().map(String::as_str);
     let own: Vec<&str> = own
-        .filter(|export| catalog::find_builtin_point(export).is_some())
+        .filter(|export| catalog::find_builtin_extension_point(export).is_some())
         .collect();
     let why = format!(
         "this setting has no effect: the plugin has no hook at this point; its hooks are at: {}",

@@ -1,7 +1,7 @@
 //! Selects the model of a run, in this order: the explicit choice for the run, the resumed session,
 //! the settings, the environment.
 
-use super::keys::{self, OperatorKeyLookup};
+use super::keys::{self, OperatorApiKeyLookup};
 use super::settings::ModelSelection;
 use super::setup::OperatorWorkspaceSetup;
 use rind_lib::provider::{
@@ -72,7 +72,7 @@ pub fn select_model(
         is_exact: resumed.is_some() && model.model.is_none(),
         is_pinned: model.provider.is_some(),
     };
-    let mut selected = choice.select(&OperatorKeyLookup::new(setup)?)?;
+    let mut selected = choice.select(&OperatorApiKeyLookup::new(setup)?)?;
     if resumed.is_some() && model.model.is_none() {
         selected.why = "the model of this session; --model selects another".to_owned();
     }

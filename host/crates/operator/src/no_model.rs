@@ -14,7 +14,7 @@ impl Provider for RefusingModelProvider {
         "none"
     }
 
-    fn body(&self, _: &Request, _: &RequestImagesByBlobId) -> Value {
+    fn build_request_body(&self, _: &Request, _: &RequestImagesByBlobId) -> Value {
         Value::Null
     }
 

@@ -13,14 +13,14 @@ use rind_lib::disk::create_private_folder;
 use rind_lib::script::HooksConfig;
 
 /// Path in a project that is not used, name of the agent for `rind import`, and the reason.
-type UnusedOtherAgentPath = (&'static str, &'static str, &'static str);
+type PathAgentAndReason = (&'static str, &'static str, &'static str);
 
 const UNUSED_SETTINGS_FILE_REASON: &str = "its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question";
 
 /// Reason why Rind uses nothing but the hooks of another agent's settings file.
-const ONLY_HOOKS_USED_REASON: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
+const NON_HOOK_SETTINGS_UNUSED_REASON: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
 
-const UNUSED_OTHER_AGENT_PATHS: &[UnusedOtherAgentPath] = &[
+const IGNORED_AGENT_SETTINGS_PATHS: &[PathAgentAndReason] = &[
     (
         ".claude/settings.json",
         "claude-code",
@@ -57,16 +57,18 @@ pub fn warn_unused_agent_settings(setup: &OperatorWorkspaceSetup) {
         let mut hooks = setup.project_hooks.iter();
         hooks.any(|script| script.place.starts_with(&format!("{path}: ")))
     };
-    let found: Vec<UnusedOtherAgentPath> = UNUSED_OTHER_AGENT_PATHS
+    let found: Vec<PathAgentAndReason> = IGNORED_AGENT_SETTINGS_PATHS
         .iter()
         .filter(|(place, ..)| !is_used(place) && path_exists(&workspace.join(place)))
         .map(|&(place, agent, why)| match has_called_hooks(place) {
-            true => (place, agent, ONLY_HOOKS_USED_REASON),
+            true => (place, agent, NON_HOOK_SETTINGS_UNUSED_REASON),
             false => (place, agent, why),
         })
         .collect();
     let places: Vec<&str> = found.iter().map(|(place, ..)| *place).collect();
-    if places.is_empty() || !create_notice_marker_file(&setup.paths.notice_marker_path(&places)) {
+    if places.is_empty()
+        || !create_notice_marker_file(&setup.paths.shown_notice_marker_path(&places))
+    {
         return;
     }
     let mut agents: Vec<&str> = found.iter().map(|(_, agent, _)| *agent).collect();
@@ -77,14 +79,14 @@ pub fn warn_unused_agent_settings(setup: &OperatorWorkspaceSetup) {
     let commands: Vec<String> = commands.collect();
     setup.environment.warn_once(&format!(
         "this project has settings of other agents, which are not used here: {}; {} shows which of them can be imported (shown once)",
-        format_paths_with_reasons(&found),
+        format_ignored_agent_paths(&found),
         commands.join(" or "),
     ));
 }
 
 /// Formats the paths with their reasons. States the reason once for consecutive paths with the same
 /// reason.
-fn format_paths_with_reasons(found: &[UnusedOtherAgentPath]) -> String {
+fn format_ignored_agent_paths(found: &[PathAgentAndReason]) -> String {
     let groups = found.chunk_by(|(_, _, one), (_, _, other)| one == other);
     let groups = groups.map(|group| {
         let places: Vec<&str> = group.iter().map(|(place, ..)| *place).collect();
@@ -101,7 +103,9 @@ fn warn_unused_slash_command_parts(setup: &OperatorWorkspaceSetup) {
     };
     let unused = read_commands(&setup.paths.workspace, held).unused;
     let things: Vec<&str> = unused.iter().map(String::as_str).collect();
-    if !things.is_empty() && create_notice_marker_file(&setup.paths.notice_marker_path(&things)) {
+    if !things.is_empty()
+        && create_notice_marker_file(&setup.paths.shown_notice_marker_path(&things))
+    {
         setup.environment.warn_once(&format!(
             "parts of the project's slash commands have no effect (shown once):\n{}",
             things.join("\n")

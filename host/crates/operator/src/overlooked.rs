@@ -46,7 +46,7 @@ pub fn find_misspelled_variables(environment: &OperatorEnvironment) -> Vec<Strin
 /// replaces.
 #[must_use]
 pub fn describe_overridden_list_settings(config: &Config) -> Vec<String> {
-    config.describe_replaced_lists()
+    config.describe_overridden_json_lists()
 }
 
 #[cfg(test)]

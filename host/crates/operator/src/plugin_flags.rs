@@ -7,7 +7,7 @@ use super::settings::PluginSelection;
 use super::usage::{Usage, bail_usage};
 use rind_lib::config::{Config, PluginsConfig};
 use rind_lib::grant::Trust;
-use rind_lib::grant::decide::GrantFlag;
+use rind_lib::grant::decide::GrantFlagValue;
 use rind_lib::plugin::discover::{PluginSearchPath, discover_plugins};
 use rind_lib::plugin::load::{
     FoundPluginSet, PluginSkipReason, PluginWithPermissionDecision, SkippedPlugin,
@@ -52,7 +52,7 @@ pub fn check_plugin_selection_flags(
     config: &Config,
     plugins: &FoundPluginSet,
 ) -> anyhow::Result<()> {
-    check_local_plugin_not_off_or_replaced(selection, plugins)?;
+    refuse_disabled_or_replaced_local_plugins(selection, plugins)?;
     for flag in &selection.grants {
         check_grant_flag_target(flag, plugins)?;
     }
@@ -61,7 +61,7 @@ pub fn check_plugin_selection_flags(
     let PluginsConfig(settings) = config.section()?;
     for name in &selection.without {
         if protected::is_protected_plugin(name) {
-            return Err(Usage(protected::protected_refusal_message("--without", name)).into());
+            return Err(Usage(protected::plugin_disable_refusal_message("--without", name)).into());
         }
         let mut absent = plugins.absent.iter();
         let is_there = list_plugin_names(plugins).any(|found| found == name)
@@ -76,7 +76,7 @@ pub fn check_plugin_selection_flags(
 /// Checks that a plugin whose folder is an argument of `--plugin` is neither disabled nor replaced
 /// by another plugin of the same name. If the argument is a folder that contains plugins, they are
 /// not checked.
-fn check_local_plugin_not_off_or_replaced(
+fn refuse_disabled_or_replaced_local_plugins(
     selection: &PluginSelection,
     plugins: &FoundPluginSet,
 ) -> Result<(), Usage> {
@@ -115,7 +115,7 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
 }
 
 /// Checks that a `--grant` flag applies to exactly one plugin, which requests the permissions.
-fn check_grant_flag_target(flag: &GrantFlag, plugins: &FoundPluginSet) -> Result<(), Usage> {
+fn check_grant_flag_target(flag: &GrantFlagValue, plugins: &FoundPluginSet) -> Result<(), Usage> {
     let name = flag.plugin_name();
     if list_plugin_names(plugins)
         .filter(|found| *found == name)

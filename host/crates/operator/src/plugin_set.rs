@@ -21,24 +21,24 @@ use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::tool::policy::{PolicyRule, ToolPolicy};
 
 /// Name that messages use for the settings of a plugin set.
-const SET_SETTINGS_DISPLAY_NAME: &str = "the settings of the set of plugins";
+const PLUGIN_SET_SETTINGS_LABEL: &str = "the settings of the set of plugins";
 
 /// Key of the list of rules in the section of the policy, and key of the decision in a rule.
 const POLICY_RULES_KEY: &str = "rules";
-const RULE_DECISION_KEY: &str = "decision";
+const POLICY_RULE_DECISION_KEY: &str = "decision";
 
 /// Plugin set with plugins, their settings, and rules for tool calls.
 #[derive(Clone, Debug)]
 pub struct ExternalPluginSet {
     digest: String,
-    plugins: Vec<ExternalSetPlugin>,
+    plugins: Vec<ExternalPluginSetMember>,
     settings: Option<ConfigLayer>,
     rules: Vec<PolicyRule>,
 }
 
 /// Plugin in an external plugin set.
 #[derive(Clone, Debug)]
-pub struct ExternalSetPlugin {
+pub struct ExternalPluginSetMember {
     /// Name, which must equal the one in the manifest.
     pub name: String,
     /// Version, which must equal the one in the manifest.
@@ -60,7 +60,7 @@ impl ExternalPluginSet {
     /// plugins and rules that deny.
     pub fn new(
         digest: &str,
-        plugins: Vec<ExternalSetPlugin>,
+        plugins: Vec<ExternalPluginSetMember>,
         settings: &str,
     ) -> anyhow::Result<Self> {
         let names: BTreeSet<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
@@ -69,13 +69,13 @@ impl ExternalPluginSet {
             "the set has two plugins of one name"
         );
         let mut table: toml::Table =
-            toml::from_str(settings).with_context(|| SET_SETTINGS_DISPLAY_NAME.to_owned())?;
+            toml::from_str(settings).with_context(|| PLUGIN_SET_SETTINGS_LABEL.to_owned())?;
         let rules = extract_denial_rules(&mut table)?;
         if let Some(toml::Value::Table(own)) = table.get(PluginsConfig::NAME) {
             let foreign = own.keys().find(|name| !names.contains(name.as_str()));
             if let Some(name) = foreign {
                 bail!(
-                    "{SET_SETTINGS_DISPLAY_NAME} have the section [plugins.{}], but the set has no plugin of this name",
+                    "{PLUGIN_SET_SETTINGS_LABEL} have the section [plugins.{}], but the set has no plugin of this name",
                     name.escape_debug()
                 );
             }
@@ -83,14 +83,14 @@ impl ExternalPluginSet {
         let other = table.keys().find(|key| *key != PluginsConfig::NAME);
         if let Some(other) = other {
             bail!(
-                "{SET_SETTINGS_DISPLAY_NAME} have the section `{}`; a set may have only settings of its own plugins, and rules that deny calls of tools",
+                "{PLUGIN_SET_SETTINGS_LABEL} have the section `{}`; a set may have only settings of its own plugins, and rules that deny calls of tools",
                 other.escape_debug()
             );
         }
         let settings = match table.is_empty() {
             true => None,
             false => Some(ConfigLayer::from_file_text(
-                Path::new(SET_SETTINGS_DISPLAY_NAME),
+                Path::new(PLUGIN_SET_SETTINGS_LABEL),
                 table.to_string(),
             )?),
         };
@@ -129,7 +129,7 @@ impl ExternalPluginSet {
     }
 
     /// Returns the plugins of the set in the form in which a search for plugins returns them.
-    pub(crate) fn to_found_plugins(&self) -> Vec<FoundPlugin> {
+    pub(crate) fn to_plugin_search_results(&self) -> Vec<FoundPlugin> {
         let plugins = self.plugins.iter();
         let found = plugins.map(|own| FoundPlugin {
             trust: Trust::Package,
@@ -216,20 +216,20 @@ fn extract_denial_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRul
         .is_some_and(|tools| tools.keys().all(|key| key == POLICY_RULES_KEY));
     ensure!(
         only_rules,
-        "{SET_SETTINGS_DISPLAY_NAME} have more than `rules` in [{}]",
+        "{PLUGIN_SET_SETTINGS_LABEL} have more than `rules` in [{}]",
         ToolPolicy::NAME
     );
     let rules = tools.get(POLICY_RULES_KEY).and_then(toml::Value::as_array);
     let is_other = |rule: &toml::Value| {
-        rule.get(RULE_DECISION_KEY)
+        rule.get(POLICY_RULE_DECISION_KEY)
             .is_none_or(|is| !is_denying_decision(is))
     };
     ensure!(
         !rules.is_some_and(|rules| rules.iter().any(is_other)),
-        "{SET_SETTINGS_DISPLAY_NAME} have a rule that does not deny; rules of a set can only deny"
+        "{PLUGIN_SET_SETTINGS_LABEL} have a rule that does not deny; rules of a set can only deny"
     );
     let text = toml::Table::from_iter([(ToolPolicy::NAME.to_owned(), tools)]).to_string();
-    let layer = ConfigLayer::from_file_text(Path::new(SET_SETTINGS_DISPLAY_NAME), text)?;
+    let layer = ConfigLayer::from_file_text(Path::new(PLUGIN_SET_SETTINGS_LABEL), text)?;
     Ok(Config::new(vec![layer]).section::<ToolPolicy>()?.rules)
 }
 
@@ -247,7 +247,7 @@ pub fn serialize_plugin_set_settings(
     plugins: &[&str],
 ) -> anyhow::Result<(String, usize)> {
     let mut table = toml::Table::new();
-    let mut own = config.table(PluginsConfig::NAME);
+    let mut own = config.merged_section_table(PluginsConfig::NAME);
     own.retain(|name, _| plugins.contains(&name));
     if !own.is_empty() {
         table.insert(PluginsConfig::NAME.to_owned(), toml::Value::Table(own));
@@ -258,7 +258,10 @@ pub fn serialize_plugin_set_settings(
     let n_all = all.len();
     let denials = all.into_iter();
     let denials: Vec<toml::Value> = denials
-        .filter(|rule| rule.get(RULE_DECISION_KEY).is_some_and(is_denying_decision))
+        .filter(|rule| {
+            rule.get(POLICY_RULE_DECISION_KEY)
+                .is_some_and(is_denying_decision)
+        })
         .collect();
     let n_other = n_all - denials.len();
     if !denials.is_empty() {
@@ -275,7 +278,7 @@ mod tests {
 
     fn set(settings: &str) -> anyhow::Result<ExternalPluginSet> {
         let root = tempfile::tempdir().unwrap();
-        let plugin = ExternalSetPlugin {
+        let plugin = ExternalPluginSetMember {
             name: "guard".to_owned(),
             version: "0.1.0".to_owned(),
             folder: root.path().to_owned(),

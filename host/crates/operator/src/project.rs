@@ -20,7 +20,7 @@ use rind_lib::config::{Config, ConfigLayer, PluginsConfig};
 use rind_lib::grant::Trust;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::grant::project::{ProjectTrust, ProjectTrustError, TrustedProjects};
-use rind_lib::paths::{Paths, file_name};
+use rind_lib::paths::{RindPaths, file_name};
 use rind_lib::plugin::discover::{PluginSearchPath, discover_plugins};
 use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::prompts;
@@ -33,7 +33,7 @@ pub const ALLOWED_PROJECT_SETTINGS_SECTIONS: &[&str] =
 
 /// Folders of a project outside `.rind` with skills, presets of subagents and slash commands, which
 /// other programs read too. They are trusted together with `.rind`.
-const TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER: [&str; 4] = [
+const SHARED_AGENT_CONTENT_FOLDERS: [&str; 4] = [
     ".claude/skills",
     ".agents/skills",
     ".claude/agents",
@@ -42,7 +42,7 @@ const TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER: [&str; 4] = [
 
 /// Returns the names and paths of the files outside `.rind` in which a project may define MCP
 /// servers. Other programs read these files too.
-fn list_mcp_server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
+fn list_mcp_server_files(paths: &RindPaths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
     let names = project_servers::PROJECT_MCP_SERVER_FILES.iter();
     names.map(|(name, _)| (*name, paths.workspace.join(name)))
 }
@@ -68,7 +68,7 @@ pub struct ProjectContentsSummary {
 /// Question to a person whether a project is trusted.
 pub struct ProjectTrustQuestion<'a> {
     /// Folders of Rind, and the workspace.
-    pub paths: &'a Paths,
+    pub paths: &'a RindPaths,
     /// Earlier answer about this project, if there is one.
     pub trust: &'a ProjectTrust,
     /// Files of the project that are used if it is trusted.
@@ -96,7 +96,7 @@ pub trait ProjectTrustAsker: Send + Sync {
     ) -> BoxFuture<'a, Option<ProjectApprovalDuration>>;
 
     /// Asks whether the hooks of a project may be called, in the same way as [`ask`](Self::ask).
-    fn ask_hooks<'a>(
+    fn ask_hook_approval<'a>(
         &'a self,
         question: &'a ProjectHookApprovalQuestion<'a>,
     ) -> BoxFuture<'a, Option<ProjectApprovalDuration>>;
@@ -132,11 +132,11 @@ impl ProjectTrustDecision {
 /// or written.
 pub async fn decide_project_trust(
     environment: &OperatorEnvironment,
-    paths: &Paths,
+    paths: &RindPaths,
     by_flag: bool,
     ask: Option<&dyn ProjectTrustAsker>,
 ) -> anyhow::Result<ProjectTrustDecision> {
-    if !has_project_content(paths) {
+    if !has_files_needing_trust(paths) {
         return Ok(ProjectTrustDecision::Nothing);
     }
     let held = match read_project_contents(environment, paths) {
@@ -174,7 +174,8 @@ pub async fn decide_project_trust(
         // Warn only once about a project that contains only MCP servers of other agents, because
         // many projects contain them.
         let of_others = !has_content_besides_mcp_files(paths);
-        if of_others && !other_agents::create_notice_marker_file(&paths.notice_marker_path(&places))
+        if of_others
+            && !other_agents::create_notice_marker_file(&paths.shown_notice_marker_path(&places))
         {
             return Ok(ProjectTrustDecision::NotTrusted);
         }
@@ -219,7 +220,7 @@ pub async fn decide_project_trust(
 
 /// Returns the folder of the project's plugins, as a source of plugins.
 #[must_use]
-pub fn project_plugin_search_path(paths: &Paths) -> PluginSearchPath {
+pub fn project_plugin_search_path(paths: &RindPaths) -> PluginSearchPath {
     PluginSearchPath::new(Trust::Project, paths.project_folder().join("plugins"))
 }
 
@@ -228,7 +229,7 @@ pub fn project_plugin_search_path(paths: &Paths) -> PluginSearchPath {
 /// # Errors
 /// The settings are not UTF-8 or wrong, or contain something that only the user may set.
 pub fn read_project_settings(
-    paths: &Paths,
+    paths: &RindPaths,
     held: &InMemoryFolder,
 ) -> anyhow::Result<Vec<ConfigLayer>> {
     // Check the disk too, because the files in memory do not include an empty folder.
@@ -265,17 +266,17 @@ pub fn read_project_settings(
 }
 
 /// Reads the content of a project that needs trust: `.rind`, the folders
-/// [`TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER`], and files that name MCP servers.
+/// [`SHARED_AGENT_CONTENT_FOLDERS`], and files that name MCP servers.
 fn read_project_contents(
     environment: &OperatorEnvironment,
-    paths: &Paths,
+    paths: &RindPaths,
 ) -> Result<InMemoryFolder, ProjectTrustError> {
     let own = paths.project_folder();
     let own = match own.symlink_metadata() {
         Ok(_) => InMemoryFolder::read(&own)?,
         Err(_) => InMemoryFolder::empty(own),
     };
-    let folders = TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER
+    let folders = SHARED_AGENT_CONTENT_FOLDERS
         .iter()
         .map(|folder| paths.workspace.join(folder));
     // Skip a folder that is a symlink to another folder of the list, because its files are read
@@ -298,7 +299,7 @@ fn read_project_contents(
     let read = folders.filter_map(|folder| {
         match InMemoryFolder::read_folder_following_symlinks(&folder, &paths.workspace) {
             Ok((held, refused)) => {
-                let what = trusted_folder_content_kind(&folder);
+                let what = shared_folder_content_kind(&folder);
                 for why in refused {
                     environment.warn(&format!(
                         "a file of the project's {what} is not used: {why}"
@@ -308,7 +309,7 @@ fn read_project_contents(
             }
             Err(error) => {
                 let shown = folder.display();
-                let what = trusted_folder_content_kind(&folder);
+                let what = shared_folder_content_kind(&folder);
                 environment.warn(&format!(
                     "the project's {what} in {shown} are not used: {error}"
                 ));
@@ -324,7 +325,7 @@ fn read_project_contents(
         let held = InMemoryFolder::read_file_following_symlinks(&path, &paths.workspace);
         let read = held.map_err(|error| error.to_string()).and_then(|held| {
             let bytes = held.file_content(&path).unwrap_or_default();
-            let servers = project_servers::parse_server_file(place, bytes)?;
+            let servers = project_servers::parse_mcp_server_file(place, bytes)?;
             Ok((held, servers.is_empty()))
         });
         match read {
@@ -336,19 +337,19 @@ fn read_project_contents(
             )),
         }
     }
-    Ok(own.with_next_folders_included_in_digest(others))
+    Ok(own.with_fallback_folders_in_digest(others))
 }
 
 /// Returns the name, and the command or address, of each of the project's MCP servers.
-fn describe_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<(String, String)> {
+fn describe_project_servers(paths: &RindPaths, held: &InMemoryFolder) -> Vec<(String, String)> {
     let servers = project_servers::list_project_servers(paths, held).into_iter();
     servers
         .map(|server| (server.name.clone(), server.describe()))
         .collect()
 }
 
-/// Returns the kind of files in one of [`TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER`].
-fn trusted_folder_content_kind(folder: &Path) -> &'static str {
+/// Returns the kind of files in one of [`SHARED_AGENT_CONTENT_FOLDERS`].
+fn shared_folder_content_kind(folder: &Path) -> &'static str {
     if folder.ends_with(SUBAGENT_PRESETS_FOLDER_NAME) {
         "presets of subagents"
     } else if folder.ends_with(CLAUDE_SLASH_COMMANDS_FOLDER) {
@@ -359,9 +360,9 @@ fn trusted_folder_content_kind(folder: &Path) -> &'static str {
 }
 
 /// Returns the id and the description of each skill of the project.
-fn describe_project_skills(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
+fn describe_project_skills(paths: &RindPaths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
     let roots = skill::project_skill_roots(&paths.workspace, held);
-    let skills = skill::discover(&roots, &[], &skill::MachineWithEverything);
+    let skills = skill::discover_skills(&roots, &[], &skill::AllRequirementsMetLookup);
     let described = skills
         .iter()
         .map(|skill| (skill.id.clone(), skill.description.clone()));
@@ -369,23 +370,26 @@ fn describe_project_skills(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(St
 }
 
 /// Returns the id and the description of each preset of subagents of the project.
-fn describe_project_presets(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
+fn describe_project_presets(
+    paths: &RindPaths,
+    held: &Arc<InMemoryFolder>,
+) -> Vec<(String, String)> {
     let roots = list_project_subagent_preset_folders(&paths.workspace, held);
-    let presets = skill::discover(&roots, &[], &skill::MachineWithEverything);
+    let presets = skill::discover_skills(&roots, &[], &skill::AllRequirementsMetLookup);
     let described = presets
         .iter()
         .map(|preset| (preset.id.clone(), preset.description.clone()));
     described.collect()
 }
 
-fn has_project_content(paths: &Paths) -> bool {
+fn has_files_needing_trust(paths: &RindPaths) -> bool {
     let mut files = list_mcp_server_files(paths);
     has_content_besides_mcp_files(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
 }
 
 /// Whether the project contains files that need trust, apart from files that may define MCP
 /// servers.
-fn has_content_besides_mcp_files(paths: &Paths) -> bool {
+fn has_content_besides_mcp_files(paths: &RindPaths) -> bool {
     // Also accept symlinks: a symlink that is not followed must be reported with a warning.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
     // A file or symlink in the place of the project's folder also counts.
@@ -398,14 +402,14 @@ fn has_content_besides_mcp_files(paths: &Paths) -> bool {
         )
         || is_there(paths.project_folder().join(skill::SKILLS_FOLDER_NAME))
         || is_there(paths.project_folder().join(SUBAGENT_PRESETS_FOLDER_NAME))
-        || TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER
+        || SHARED_AGENT_CONTENT_FOLDERS
             .iter()
             .any(|folder| is_there(paths.workspace.join(folder)))
         || settings_file_paths(paths).into_iter().any(is_there)
 }
 
-fn list_project_files_and_folders(paths: &Paths, held: &InMemoryFolder) -> Vec<&'static str> {
-    let folders = std::iter::once(".rind").chain(TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER);
+fn list_project_files_and_folders(paths: &RindPaths, held: &InMemoryFolder) -> Vec<&'static str> {
+    let folders = std::iter::once(".rind").chain(SHARED_AGENT_CONTENT_FOLDERS);
     let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
     let files = list_mcp_server_files(paths).filter(|(_, path)| held.file_content(path).is_some());
     let files = files.map(|(name, _)| name);
@@ -414,7 +418,7 @@ fn list_project_files_and_folders(paths: &Paths, held: &InMemoryFolder) -> Vec<&
 
 /// Returns the name and the description, as the project states them, of each plugin that would be
 /// loaded.
-fn describe_project_plugins(paths: &Paths, held: &InMemoryFolder) -> Vec<(String, String)> {
+fn describe_project_plugins(paths: &RindPaths, held: &InMemoryFolder) -> Vec<(String, String)> {
     let found = discover_plugins(&[project_plugin_search_path(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found
         .map(|found| match Manifest::read(&found.folder, Some(held)) {
@@ -431,20 +435,23 @@ fn describe_project_plugins(paths: &Paths, held: &InMemoryFolder) -> Vec<(String
 
 /// Returns the paths of the project's settings files, the file with lower precedence first, as in
 /// [`ConfigLayer::read_files`].
-fn settings_file_paths(paths: &Paths) -> [PathBuf; 2] {
+fn settings_file_paths(paths: &RindPaths) -> [PathBuf; 2] {
     let file = paths.project_config_path();
     [file.with_extension("json"), file]
 }
 
 /// Returns the settings files that existed when the project was read, with their contents.
-fn read_settings_files<'a>(paths: &Paths, held: &'a InMemoryFolder) -> Vec<(PathBuf, &'a [u8])> {
+fn read_settings_files<'a>(
+    paths: &RindPaths,
+    held: &'a InMemoryFolder,
+) -> Vec<(PathBuf, &'a [u8])> {
     let names = settings_file_paths(paths).into_iter();
     names
         .filter_map(|path| held.file_content(&path).map(|bytes| (path, bytes)))
         .collect()
 }
 
-fn join_project_settings_texts(paths: &Paths, held: &InMemoryFolder) -> String {
+fn join_project_settings_texts(paths: &RindPaths, held: &InMemoryFolder) -> String {
     let texts = read_settings_files(paths, held).into_iter();
     texts
         .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())

@@ -19,7 +19,7 @@ use super::project::{ProjectApprovalDuration, ProjectTrustAsker};
 use super::setup::OperatorWorkspaceSetup;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::grant::project::{ProjectTrust, TrustedProjects};
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::script::{
     ClaudeHooks, DigestPinnedFile, HookScript, HooksConfig, ScriptSettingsBaseFolders,
     read_project_claude,
@@ -43,7 +43,7 @@ pub struct ProjectHooks {
 /// Question to a person whether the hooks of a project may be called.
 pub struct ProjectHookApprovalQuestion<'a> {
     /// Folders of Rind, and the workspace.
-    pub paths: &'a Paths,
+    pub paths: &'a RindPaths,
     /// Earlier answer about the hooks of this project, if there is one.
     pub trust: &'a ProjectTrust,
     /// Hooks that are called if they are approved.
@@ -62,7 +62,7 @@ pub async fn load_approved_project_hooks(
     ask: Option<&dyn ProjectTrustAsker>,
 ) -> anyhow::Result<Vec<HookScript>> {
     let (environment, paths) = (&setup.environment, &setup.paths);
-    let named = operator_named_hook_files(setup)?;
+    let named = configured_claude_hook_files(setup)?;
     let hooks = match read_project_hooks(&paths.workspace, &named) {
         Ok(Some(hooks)) => hooks,
         Ok(None) => return Ok(Vec::new()),
@@ -81,7 +81,8 @@ pub async fn load_approved_project_hooks(
                 ProjectTrust::Changed { .. } => "they have changed since they were allowed",
                 _ => "nobody has allowed them",
             };
-            if other_agents::create_notice_marker_file(&paths.notice_marker_path(&[&digest])) {
+            if other_agents::create_notice_marker_file(&paths.shown_notice_marker_path(&[&digest]))
+            {
                 environment.warn_once(&format!(
                     "the project's hooks in {what} are not called: {why}; start `rind` at a terminal to be asked about them (shown once)"
                 ));
@@ -93,7 +94,7 @@ pub async fn load_approved_project_hooks(
             trust: &trust,
             hooks: &hooks,
         };
-        match ask.ask_hooks(&question).await {
+        match ask.ask_hook_approval(&question).await {
             None => return Ok(Vec::new()),
             Some(ProjectApprovalDuration::Once) => {}
             Some(ProjectApprovalDuration::UntilChanged) => answers
@@ -112,7 +113,7 @@ pub async fn load_approved_project_hooks(
 }
 
 /// Returns the files of Claude Code hooks that the operator's settings name.
-fn operator_named_hook_files(setup: &OperatorWorkspaceSetup) -> anyhow::Result<Vec<PathBuf>> {
+fn configured_claude_hook_files(setup: &OperatorWorkspaceSetup) -> anyhow::Result<Vec<PathBuf>> {
     let HooksConfig { claude, .. } = setup.config.section()?;
     let home = setup.environment.home_folder_or_empty();
     let base = ScriptSettingsBaseFolders {
@@ -166,7 +167,7 @@ impl ProjectHooks {
             let pins: Vec<_> = pins.collect();
             json!([
                 script.place,
-                script.claude_hook(),
+                script.claude_hook_definition(),
                 script.deadline.as_secs(),
                 pins
             ])

@@ -16,7 +16,7 @@ use rind_import::{
     ImportSourceAgent, OtherAgentsMcpServer, convert_server_name, read_project_mcp_servers,
 };
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_mcp::{McpConfig, ServerSettings};
 
 /// Files of a project that may name servers, each with the agent whose format it has. If two name
@@ -46,7 +46,7 @@ pub struct ProjectMcpServer {
 ///
 /// # Errors
 /// The file is too large or not in its format, or the name of a server is invalid.
-pub(super) fn parse_server_file(
+pub(super) fn parse_mcp_server_file(
     place: &'static str,
     bytes: &[u8],
 ) -> Result<Vec<ProjectMcpServer>, String> {
@@ -89,11 +89,11 @@ pub(super) fn parse_server_file(
 /// Returns the servers in the files of a project. Skips invalid files, which were reported when the
 /// project was read.
 #[must_use]
-pub fn list_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<ProjectMcpServer> {
+pub fn list_project_servers(paths: &RindPaths, held: &InMemoryFolder) -> Vec<ProjectMcpServer> {
     let mut all: Vec<ProjectMcpServer> = Vec::new();
     for (place, _) in PROJECT_MCP_SERVER_FILES {
         let bytes = held.file_content(&paths.workspace.join(place));
-        let found = bytes.and_then(|bytes| parse_server_file(place, bytes).ok());
+        let found = bytes.and_then(|bytes| parse_mcp_server_file(place, bytes).ok());
         for server in found.unwrap_or_default() {
             if !all.iter().any(|other| other.name == server.name) {
                 all.push(server);
@@ -151,7 +151,7 @@ impl ProjectMcpServer {
         let value_of = |variable: &str| {
             let is_allowed = rights.env.iter().any(|own| own == variable);
             match is_allowed {
-                true => Ok(secrets.variable(variable)),
+                true => Ok(secrets.variable_or_secret(variable)),
                 false => Err(format!(
                     "it needs the variable `{variable}`, which you have not allowed; to allow it, write `project = true` and `env = [\"{variable}\"]` under [mcp.{}] in your config.toml",
                     self.name
@@ -339,17 +339,20 @@ mod tests {
             ),
             (".codex/config.toml", "x = "),
         ] {
-            assert!(parse_server_file(place, text.as_bytes()).is_err(), "{text}");
+            assert!(
+                parse_mcp_server_file(place, text.as_bytes()).is_err(),
+                "{text}"
+            );
         }
         let long = vec![b' '; MAX_MCP_SERVER_FILE_BYTES + 1];
-        assert!(parse_server_file(".mcp.json", &long).is_err());
+        assert!(parse_mcp_server_file(".mcp.json", &long).is_err());
         let many: Vec<String> = (0..=MAX_MCP_SERVERS_PER_FILE)
             .map(|n| format!("\"s{n}\": {{}}"))
             .collect();
         let many = format!("{{\"mcpServers\": {{{}}}}}", many.join(","));
-        assert!(parse_server_file(".mcp.json", many.as_bytes()).is_err());
+        assert!(parse_mcp_server_file(".mcp.json", many.as_bytes()).is_err());
         assert_eq!(
-            parse_server_file(".codex/config.toml", b"model = \"x\""),
+            parse_mcp_server_file(".codex/config.toml", b"model = \"x\""),
             Ok(Vec::new())
         );
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::confinement::writable_agent_folders;
-use super::environment::{OperatorEnvironment, is_program};
+use super::environment::{OperatorEnvironment, is_executable_file};
 use super::grants;
 use super::setup::OperatorWorkspaceSetup;
 use super::usage::bail_usage;
@@ -99,7 +99,7 @@ fn is_script_allowed(
     script: &HookScript,
     policy: &CapabilityPolicy,
 ) -> bool {
-    let by = policy.find_script_disabling_entry(&script.name);
+    let by = policy.find_entry_disabling_script(&script.name);
     if let Some(by) = &by {
         environment.warn(&format!(
             "{}: script `{}` is not called: {by} disables it",
@@ -161,7 +161,7 @@ pub fn find_writable_scripts(
     let within = |file: &Path| {
         folders
             .iter()
-            .find(|folder| is_file_or_link_target_in_folder(file, folder))
+            .find(|folder| is_in_folder_following_symlinks(file, folder))
     };
     let mut found = Vec::new();
     for file in claude.iter().map(|file| base.resolve_path(file)) {
@@ -199,7 +199,7 @@ pub fn find_writable_scripts(
 
 /// Whether a file is in a folder, either by its path or by the target of a symlink on that path. A
 /// symlink inside the folder counts as well, because the agent could replace it.
-fn is_file_or_link_target_in_folder(file: &Path, folder: &Path) -> bool {
+fn is_in_folder_following_symlinks(file: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real).zip(file.file_name());
     let own = own.map(|(parent, name)| parent.join(name));
@@ -223,7 +223,7 @@ fn missing_program_error(environment: &OperatorEnvironment, script: &HookScript)
         if !program.exists() {
             return Some(format!("`{shown}` does not exist"));
         }
-        return (!is_program(program))
+        return (!is_executable_file(program))
             .then(|| format!("`{shown}` is not executable; try `chmod +x {shown}`"));
     }
     let is_found = environment.find_program(program.as_os_str()).is_some();
@@ -261,7 +261,7 @@ mod tests {
             ("none/x", false),
         ] {
             assert_eq!(
-                is_file_or_link_target_in_folder(&root.join(file), &workspace),
+                is_in_folder_following_symlinks(&root.join(file), &workspace),
                 expected,
                 "{file}"
             );

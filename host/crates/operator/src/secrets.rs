@@ -57,7 +57,7 @@ impl OperatorSecrets {
     /// Returns the value of the environment variable `name`, or else the secret `name` from
     /// `secrets.toml`.
     #[must_use]
-    pub fn variable(&self, name: &str) -> Option<String> {
+    pub fn variable_or_secret(&self, name: &str) -> Option<String> {
         self.environment
             .variable(name)
             .or_else(|| self.file.get(name).cloned())

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::component::WasmComponentAndPolicyPaths;
 use super::environment::OperatorEnvironment;
 use super::plugin_set::ExternalPluginSet;
-use rind_lib::grant::decide::GrantFlag;
-use rind_lib::paths::Paths;
-use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
+use rind_lib::grant::decide::GrantFlagValue;
+use rind_lib::paths::RindPaths;
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyOptions};
 
 /// Selection of a model for a run; empty fields leave the selection to the settings files.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +45,7 @@ pub struct PluginSelection {
     /// Whether the run trusts the project without asking the user.
     pub trust_project: bool,
     /// Permissions that are granted for this run.
-    pub grants: Vec<GrantFlag>,
+    pub grants: Vec<GrantFlagValue>,
     /// Plugins that are loaded instead of those of the user and of the project. The plugins of the
     /// installation are loaded as well.
     pub set: Option<Arc<ExternalPluginSet>>,
@@ -73,11 +73,11 @@ impl SessionChoice {
 
 /// Settings of one run.
 #[derive(Clone, Debug)]
-pub struct RunSettings {
+pub struct ProgramRunSettings {
     /// Environment of the program.
     pub environment: Arc<OperatorEnvironment>,
     /// Folders of Rind, and the workspace.
-    pub paths: Paths,
+    pub paths: RindPaths,
     /// Selection of the model.
     pub model: ModelSelection,
     /// Selection of plugins.
@@ -85,7 +85,7 @@ pub struct RunSettings {
     /// Session of the run.
     pub session: SessionChoice,
     /// Flags of the run that change how the policy decides on tool calls.
-    pub mode: ToolPolicyRunMode,
+    pub mode: ToolPolicyOptions,
     /// Approval mode at the start of the run.
     pub approval: ApprovalMode,
 }

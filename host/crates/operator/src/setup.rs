@@ -15,7 +15,7 @@ use rind_lib::config::{Config, ConfigLayer, PluginsConfig, Section};
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::host;
 use rind_lib::model::Models;
-use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::paths::{HOME_VARIABLE, RindPaths};
 use rind_lib::price::Prices;
 use rind_lib::provider::{ProviderConfig, ProvidersConfig};
 use rind_lib::script::{HookScript, HooksConfig};
@@ -51,7 +51,7 @@ pub struct OperatorWorkspaceSetup {
     /// Environment of the program.
     pub environment: Arc<OperatorEnvironment>,
     /// Folders of Rind, and the workspace.
-    pub paths: Paths,
+    pub paths: RindPaths,
     /// Settings, merged from all files and flags.
     pub config: Config,
     /// Files of the project, if the project is trusted.
@@ -65,7 +65,7 @@ pub struct OperatorWorkspaceSetup {
 impl OperatorWorkspaceSetup {
     /// Creates a setup with these settings, and without a project.
     #[must_use]
-    pub fn new(environment: Arc<OperatorEnvironment>, paths: Paths, config: Config) -> Self {
+    pub fn new(environment: Arc<OperatorEnvironment>, paths: RindPaths, config: Config) -> Self {
         Self {
             environment,
             paths,
@@ -84,7 +84,7 @@ impl OperatorWorkspaceSetup {
     /// [`OperatorWorkspaceSetup::read`].
     pub async fn with_project(
         environment: Arc<OperatorEnvironment>,
-        paths: Paths,
+        paths: RindPaths,
         model: &ModelSelection,
         trust_project: bool,
         ask: Option<&dyn ProjectTrustAsker>,
@@ -106,7 +106,7 @@ impl OperatorWorkspaceSetup {
     /// A file cannot be read, or a setting is unknown or wrong.
     pub fn read(
         environment: Arc<OperatorEnvironment>,
-        paths: Paths,
+        paths: RindPaths,
         model: &ModelSelection,
         project: Option<Arc<InMemoryFolder>>,
     ) -> anyhow::Result<Self> {
@@ -185,7 +185,7 @@ impl OperatorWorkspaceSetup {
 ///
 /// # Errors
 /// The workspace is in one of these folders; the message says how to fix it.
-pub fn check_folders_are_separate(paths: &Paths) -> anyhow::Result<()> {
+pub fn check_folders_are_separate(paths: &RindPaths) -> anyhow::Result<()> {
     host::check_workspace_outside_host_folders(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(
             "the workspace {} is in Rind's own folder {}, so tools and plugins could access sessions and grants; choose \
@@ -209,16 +209,16 @@ mod tests {
     #[test]
     fn secrets_are_read_once_until_they_are_to_be_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let paths = Paths::from_single_root(folder.path(), folder.path());
+        let paths = RindPaths::from_single_root(folder.path(), folder.path());
         fs::create_dir_all(&paths.config).unwrap();
         let setup = OperatorWorkspaceSetup::new(Arc::default(), paths, Config::default());
-        assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
+        assert_eq!(setup.secrets().unwrap().variable_or_secret("KEY"), None);
         let file = setup.paths.config.join(SECRETS_FILE_NAME);
         fs::write(&file, "KEY = \"value-1234\"\n").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-        assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
+        assert_eq!(setup.secrets().unwrap().variable_or_secret("KEY"), None);
         let again = setup.without_cached_secrets();
-        let value = again.secrets().unwrap().variable("KEY");
+        let value = again.secrets().unwrap().variable_or_secret("KEY");
         assert_eq!(value.as_deref(), Some("value-1234"));
     }
 }

@@ -9,7 +9,7 @@ use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::skill::{self, InstalledSkillRecord, SkillSearchDirectory, Source};
 use rind_package::lock_file::LockEntry;
-use rind_package::skill::{LockedSkill, list_skills_as_unverified, verify_installed_skills};
+use rind_package::skill::{SkillLockFileEntry, list_skills_as_unverified, verify_installed_skills};
 
 /// Name of folders with presets of subagents.
 pub const SUBAGENT_PRESETS_FOLDER_NAME: &str = "agents";
@@ -120,8 +120,8 @@ pub fn list_installed_skills(
     // trusted.
     let written = setup
         .config
-        .without_file(&setup.paths.project_config_path());
-    let lock_path = setup.paths.config.join(LockedSkill::FILE_NAME);
+        .clone_without_file_layers(&setup.paths.project_config_path());
+    let lock_path = setup.paths.config.join(SkillLockFileEntry::FILE_NAME);
     let keys = written.section().map_err(anyhow::Error::from);
     let installed = keys.and_then(|keys| verify_installed_skills(skills, &lock_path, &keys));
     installed.unwrap_or_else(|error| {

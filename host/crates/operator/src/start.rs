@@ -13,26 +13,26 @@ use tokio::task::JoinHandle;
 use super::confinement::{self, CommandConfinement};
 use super::host::{HostConstructionParts, HostWithOperatorPolicy};
 use super::load::PluginLoadPlan;
-use super::machine::MachineProgramsAndVariables;
+use super::machine::SkillRequirementLookup;
 use super::mcp::ApprovedMcpServers;
 use super::no_model::RefusingModelProvider;
 use super::project::ProjectTrustAsker;
-use super::settings::{PluginSelection, RunSettings, SessionChoice};
+use super::settings::{PluginSelection, ProgramRunSettings, SessionChoice};
 use super::setup::{OperatorWorkspaceSetup, check_folders_are_separate};
 use super::usage::bail_usage;
 use super::{grants, mcp, model, other_agents, overlooked, plugin_flags, skills};
 use rind_lib::disk::keep_temp_files_outside_workspace;
 use rind_lib::grant::ask::{GrantOptions, PermissionAsker};
-use rind_lib::grant::decide::GrantFlag;
+use rind_lib::grant::decide::GrantFlagValue;
 use rind_lib::host::Session;
 use rind_lib::plugin::load::{BeforeCompileCallback, FoundPluginSet};
 use rind_lib::plugin::startable::StartablePluginSet;
 use rind_lib::provider::SelectedProviderAndModel;
 use rind_lib::session::{SessionStore, SessionWorkspaceAndModel};
-use rind_lib::skill::{SessionSkills, discover};
+use rind_lib::skill::{SessionSkills, discover_skills};
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::CommandConfinementAndEnvironment;
-use rind_lib::tool::policy::{ApprovalMode, SharedApprovalMode, ToolPolicyRunMode};
+use rind_lib::tool::policy::{ApprovalMode, SharedApprovalMode, ToolPolicyOptions};
 use rind_mcp::{ApprovedServerPrompts, ServerApprovalAsker};
 
 /// Interface to the user while a run starts: asks questions, and shows which plugins and skills
@@ -41,18 +41,18 @@ use rind_mcp::{ApprovedServerPrompts, ServerApprovalAsker};
 /// The default methods ask nothing and show nothing, which suits a server.
 pub trait RunFrontend: Send + Sync {
     /// Returns the object that asks the user whether to trust a project; `None` if nobody is asked.
-    fn ask_project(&self) -> Option<&dyn ProjectTrustAsker> {
+    fn project_trust_asker(&self) -> Option<&dyn ProjectTrustAsker> {
         None
     }
 
     /// Returns the implementation that asks the operator for permissions of plugins; `None` if
     /// nobody can be asked.
-    fn ask_plugin(&self) -> Option<Arc<dyn PermissionAsker>> {
+    fn plugin_permission_asker(&self) -> Option<Arc<dyn PermissionAsker>> {
         None
     }
 
     /// Returns the implementation that asks for approval of MCP servers and their tools.
-    fn server_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
+    fn mcp_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
         None
     }
 
@@ -82,13 +82,13 @@ pub trait RunFrontend: Send + Sync {
     fn show_skills(&self, _skills: &SessionSkills) {}
 
     /// Returns the names that no skill may have, because the program has commands of these names.
-    fn reserved_names(&self) -> Vec<&'static str> {
+    fn reserved_skill_names(&self) -> Vec<&'static str> {
         Vec::new()
     }
 }
 
 /// Settings and parts from which the host of a run is created.
-pub struct RunBeforeHostCreation {
+pub struct OperatorHostBuilder {
     /// The operator's setup.
     pub setup: OperatorWorkspaceSetup,
     /// Loaded plugins. Every guard, a plugin that a policy requires or that the operator relies on,
@@ -99,7 +99,7 @@ pub struct RunBeforeHostCreation {
     /// Presets of subagents that sessions can use.
     pub presets: Arc<SessionSkills>,
     /// Flags of the run that change how the policy decides on tool calls.
-    pub mode: ToolPolicyRunMode,
+    pub mode: ToolPolicyOptions,
     /// Approval mode, which may be switched during the run.
     pub switch: SharedApprovalMode,
     /// Store of the sessions; without it, they are files on this machine.
@@ -113,7 +113,7 @@ pub struct RunBeforeHostCreation {
 }
 
 /// Host of a run, with the plugins, the setup and the session that belong to it.
-pub struct RunWithCreatedHost {
+pub struct ConfiguredAgentHost {
     /// Host on which sessions are opened.
     pub host: HostWithOperatorPolicy,
     /// Loaded plugins, and those that were left out.
@@ -130,14 +130,17 @@ pub struct RunWithCreatedHost {
     session: SessionChoice,
 }
 
-impl RunBeforeHostCreation {
+impl OperatorHostBuilder {
     /// Reads the settings, selects the model, loads the plugins, and finds the confinement of
     /// commands and the approved MCP servers.
     ///
     /// # Errors
     /// A setting is wrong, the model cannot be used, or a guard does not run.
-    pub async fn new(settings: RunSettings, frontend: &dyn RunFrontend) -> anyhow::Result<Self> {
-        let RunSettings {
+    pub async fn from_run_settings(
+        settings: ProgramRunSettings,
+        frontend: &dyn RunFrontend,
+    ) -> anyhow::Result<Self> {
+        let ProgramRunSettings {
             environment,
             paths,
             model,
@@ -157,7 +160,7 @@ impl RunBeforeHostCreation {
         check_folders_are_separate(&paths)?;
         keep_temp_files_outside_workspace(&paths.workspace, &paths.temporary_folder())
             .context("set up a folder for temporary files that no tool can change")?;
-        let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
+        let (by_flag, ask) = (selection.trust_project, frontend.project_trust_asker());
         plugin_flags::check_plugin_folders_contain_plugin(&selection)?;
         let mut setup =
             OperatorWorkspaceSetup::with_project(environment, paths, &model, by_flag, ask).await?;
@@ -186,15 +189,15 @@ impl RunBeforeHostCreation {
             Some(id) => SessionChoice::Resume(id.clone()),
             None => session,
         };
-        let ask = frontend.ask_plugin();
+        let ask = frontend.plugin_permission_asker();
         let grants =
-            grants::build_plugin_grant_options(&setup.paths, &selection.grants, resume, ask)?;
-        let load =
-            PluginLoadPlan::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
+            grants::build_permission_grant_options(&setup.paths, &selection.grants, resume, ask)?;
+        let load = PluginLoadPlan::new(&setup, &selection, grants)?
+            .with_compile_callback(frontend.on_compile());
         // Run this in a separate task, because loading plugins blocks the current thread.
         let confinement: JoinHandle<_> = tokio::spawn({
             let setup = setup.clone();
-            async move { confinement::find_confinement(&setup).await }
+            async move { confinement::find_command_confinement(&setup).await }
         });
         let plugins = load.load().await.context("load plugins")?;
         load.check_selected_plugins(&plugins)?;
@@ -203,20 +206,20 @@ impl RunBeforeHostCreation {
         }
         frontend.show_plugins(&plugins);
         let plugins = StartablePluginSet::try_from_plugin_set(Arc::new(plugins))?;
-        let roots = skills::skill_roots(&setup, &plugins, load.in_memory_files());
+        let roots = skills::skill_roots(&setup, &plugins, load.in_memory_folder());
         let preset_roots =
-            skills::list_subagent_preset_folders(&setup, &plugins, load.in_memory_files());
+            skills::list_subagent_preset_folders(&setup, &plugins, load.in_memory_folder());
         // Free the in-memory copies of the project's files, which may be large.
         drop(load);
-        let machine = MachineProgramsAndVariables::new(&setup.environment);
-        let skills = discover(&roots, &frontend.reserved_names(), &machine);
+        let machine = SkillRequirementLookup::new(&setup.environment);
+        let skills = discover_skills(&roots, &frontend.reserved_skill_names(), &machine);
         frontend.show_skills(&skills);
-        let presets = discover(&preset_roots, &[], &machine);
+        let presets = discover_skills(&preset_roots, &[], &machine);
         let confinement = confinement.await.context("find a sandbox")??;
         let commands = confinement.command_environment_without_warning();
         let (named, ask) = (
             frontend.additional_mcp_servers(),
-            frontend.server_approval_asker(),
+            frontend.mcp_approval_asker(),
         );
         let servers = mcp::approved_servers(&setup, &commands, named, ask).await?;
         Ok(Self {
@@ -237,13 +240,13 @@ impl RunBeforeHostCreation {
 
     /// Returns the prompts of the approved MCP servers.
     #[must_use]
-    pub fn server_prompts(&self) -> &[ApprovedServerPrompts] {
+    pub fn approved_mcp_prompts(&self) -> &[ApprovedServerPrompts] {
         &self.servers.prompts
     }
 
     /// Whether a person can answer questions.
     #[must_use]
-    pub fn has_terminal(&self) -> bool {
+    pub fn can_ask_user(&self) -> bool {
         self.mode.has_terminal
     }
 
@@ -260,7 +263,7 @@ impl RunBeforeHostCreation {
         let granted = loaded.granted_capabilities().capabilities().iter();
         let granted: Vec<String> = granted.map(ToString::to_string).collect();
         let flag = (!granted.is_empty()).then(|| format!("{plugin}={}", granted.join(",")));
-        let flag = flag.map(|flag| flag.parse::<GrantFlag>()).transpose();
+        let flag = flag.map(|flag| flag.parse::<GrantFlagValue>()).transpose();
         let grants = GrantOptions {
             policy: grants::read_grant_policy(&self.setup.paths)?,
             flags: flag.map_err(anyhow::Error::msg)?.into_iter().collect(),
@@ -272,7 +275,7 @@ impl RunBeforeHostCreation {
     /// If no model is set up, uses a provider that refuses every request. This suits a host whose
     /// callers are other agents: a plugin that requests a completion gets an error.
     #[must_use]
-    pub fn with_refusing_provider_if_no_model(mut self) -> Self {
+    pub fn allow_missing_model(mut self) -> Self {
         if self.provider.is_stand_in {
             self.provider = SelectedProviderAndModel {
                 provider: Arc::new(RefusingModelProvider),
@@ -289,7 +292,7 @@ impl RunBeforeHostCreation {
     pub fn expose_mcp_servers_to_clients(mut self, names: &[String]) -> Self {
         for (name, source) in &mut self.servers.sources {
             if names.contains(name) {
-                source.add_server_content_tools();
+                source.add_prompt_and_resource_tools();
             }
         }
         self
@@ -309,7 +312,7 @@ impl RunBeforeHostCreation {
     pub async fn create_host(
         self,
         approver: Arc<dyn Approver>,
-    ) -> anyhow::Result<RunWithCreatedHost> {
+    ) -> anyhow::Result<ConfiguredAgentHost> {
         if self.provider.is_stand_in {
             bail_usage!(
                 "no model is set up: {}; set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or name a provider in \
@@ -340,7 +343,7 @@ impl RunBeforeHostCreation {
             store: self.store,
             set: self.selection.set,
         };
-        Ok(RunWithCreatedHost {
+        Ok(ConfiguredAgentHost {
             host: HostWithOperatorPolicy::new(&setup, parts).await?,
             plugins,
             setup,
@@ -352,13 +355,13 @@ impl RunBeforeHostCreation {
     }
 }
 
-impl RunWithCreatedHost {
+impl ConfiguredAgentHost {
     /// Opens the session of the run.
     ///
     /// # Errors
     /// A new session cannot be written, or the session to continue cannot be read.
     pub fn session(&self) -> anyhow::Result<Session> {
-        self.host.session(&self.session)
+        self.host.open_session(&self.session)
     }
 }
 
@@ -401,7 +404,7 @@ mod tests {
 
     use super::*;
     use crate::settings::ModelSelection;
-    use rind_lib::paths::Paths;
+    use rind_lib::paths::RindPaths;
     use rind_lib::plugin::Error;
     use rind_lib::tool::approval::DenyAllApprover;
 
@@ -410,12 +413,12 @@ mod tests {
 
     impl RunFrontend for Embedder {}
 
-    fn settings(folder: &tempfile::TempDir) -> RunSettings {
+    fn settings(folder: &tempfile::TempDir) -> ProgramRunSettings {
         let root = folder.path().canonicalize().unwrap();
-        let paths = Paths::from_single_root(&root.join("home"), &root.join("work"));
+        let paths = RindPaths::from_single_root(&root.join("home"), &root.join("work"));
         fs::create_dir_all(&paths.config).unwrap();
         fs::create_dir_all(&paths.workspace).unwrap();
-        RunSettings {
+        ProgramRunSettings {
             environment: Arc::default(),
             paths,
             model: ModelSelection {
@@ -425,7 +428,7 @@ mod tests {
             },
             plugins: PluginSelection::default(),
             session: SessionChoice::New,
-            mode: ToolPolicyRunMode::default(),
+            mode: ToolPolicyOptions::default(),
             approval: ApprovalMode::default(),
         }
     }
@@ -433,7 +436,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_without_a_command_line_opens_a_session_by_the_operators_rules() {
         let folder = tempfile::tempdir().unwrap();
-        let run = RunBeforeHostCreation::new(settings(&folder), &Embedder)
+        let run = OperatorHostBuilder::from_run_settings(settings(&folder), &Embedder)
             .await
             .unwrap();
         let nobody = Arc::new(DenyAllApprover("nobody is asked".to_owned()));
@@ -448,7 +451,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = settings(&folder);
         settings.model.provider = None;
-        let run = RunBeforeHostCreation::new(settings, &Embedder)
+        let run = OperatorHostBuilder::from_run_settings(settings, &Embedder)
             .await
             .unwrap();
         let nobody = Arc::new(DenyAllApprover("nobody is asked".to_owned()));
@@ -470,7 +473,7 @@ mod tests {
         let settings = settings(&folder);
         let policy = "[plugins.guard]\nrequire = true\n";
         fs::write(settings.paths.user_policy_path(), policy).unwrap();
-        let refused = RunBeforeHostCreation::new(settings, &Embedder)
+        let refused = OperatorHostBuilder::from_run_settings(settings, &Embedder)
             .await
             .err()
             .unwrap();

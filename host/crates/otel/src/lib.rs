@@ -82,7 +82,7 @@ impl EventTraceExporter {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .build()
-            .map_err(|error| Error::Settings(remove_quoted_error_part(&error.to_string())))?;
+            .map_err(|error| Error::Settings(redact_quoted_text(&error.to_string())))?;
         Ok(Self::with_exporter(exporter))
     }
 
@@ -120,11 +120,11 @@ impl EventTraceExporter {
         self.outbox.close_outbox();
         let has_ended = tokio::time::timeout(limit, &mut self.sending).await.is_ok();
         self.sending.abort();
-        let Some((n_spans, why)) = self.outbox.lost_spans() else {
+        let Some((n_spans, why)) = self.outbox.lost_count_and_error() else {
             return Ok(());
         };
         let why = match why {
-            Some(why) => remove_quoted_error_part(&why),
+            Some(why) => redact_quoted_text(&why),
             None if has_ended => {
                 "they were produced faster than the collector accepted them".to_owned()
             }
@@ -154,7 +154,7 @@ fn telemetry_resource() -> Resource {
 }
 
 /// Removes the quoted part of an error text: it may be the URL of an endpoint with a password.
-fn remove_quoted_error_part(text: &str) -> String {
+fn redact_quoted_text(text: &str) -> String {
     let quoted = text
         .split_once('\'')
         .and_then(|(before, rest)| Some((before, rest.rsplit_once('\'')?.1)));
@@ -166,7 +166,7 @@ fn remove_quoted_error_part(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::remove_quoted_error_part;
+    use super::redact_quoted_text;
 
     #[test]
     fn what_is_quoted_is_not_repeated() {
@@ -179,7 +179,7 @@ mod tests {
             ("it's one", "it's one"),
         ];
         for (text, expected) in table {
-            assert_eq!(remove_quoted_error_part(text), expected);
+            assert_eq!(redact_quoted_text(text), expected);
         }
     }
 }

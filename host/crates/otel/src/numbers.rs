@@ -18,7 +18,7 @@ use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
 use rind_lib::provider::install_crypto_provider;
 use tokio::runtime::Handle;
 
-use crate::{DEFAULT_SERVICE_NAME, Error, remove_quoted_error_part, telemetry_resource};
+use crate::{DEFAULT_SERVICE_NAME, Error, redact_quoted_text, telemetry_resource};
 
 /// A metric: name, unit, description and kind.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ impl MetricsExporter {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .build()
-            .map_err(|error| Error::Settings(remove_quoted_error_part(&error.to_string())))?;
+            .map_err(|error| Error::Settings(redact_quoted_text(&error.to_string())))?;
         let exporter = MetricExporterOnTokioRuntime {
             exporter,
             runtime: Handle::current(),
@@ -100,7 +100,7 @@ impl MetricsExporter {
     /// The last values did not reach the collector.
     pub fn finish(self, limit: Duration) -> Result<(), String> {
         let ended = self.provider.shutdown_with_timeout(limit);
-        ended.map_err(|error| remove_quoted_error_part(&error.to_string()))
+        ended.map_err(|error| redact_quoted_text(&error.to_string()))
     }
 }
 

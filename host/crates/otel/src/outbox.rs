@@ -15,7 +15,7 @@ use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter, SpanProcessor};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::Instant;
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Maximum number of queued spans, the specification's default. Spans beyond it are dropped, so
 /// that an unresponsive collector causes only bounded memory use.
@@ -54,15 +54,15 @@ impl SpanExportQueue {
 
     /// Closes the queue for new spans. Queued spans are still sent.
     pub(super) fn close_outbox(&self) {
-        lock(&self.0.sender).take();
+        lock_ignoring_poison(&self.0.sender).take();
     }
 
     /// Returns the number of lost spans and the first error of an export; `None` if no span was
     /// lost.
-    pub(super) fn lost_spans(&self) -> Option<(u64, Option<String>)> {
+    pub(super) fn lost_count_and_error(&self) -> Option<(u64, Option<String>)> {
         let n_ended = self.0.n_ended.load(Ordering::Acquire);
         let n_lost = n_ended.saturating_sub(self.0.n_sent.load(Ordering::Acquire));
-        (n_lost > 0).then(|| (n_lost, lock(&self.0.why).clone()))
+        (n_lost > 0).then(|| (n_lost, lock_ignoring_poison(&self.0.why).clone()))
     }
 
     /// Sends the queued spans to the exporter in batches, until the queue is closed and empty.
@@ -84,7 +84,9 @@ impl SpanExportQueue {
             let n_spans = batch.len() as u64;
             match exporter.export(std::mem::take(&mut batch)).await {
                 Ok(()) => drop(self.0.n_sent.fetch_add(n_spans, Ordering::AcqRel)),
-                Err(error) => drop(lock(&self.0.why).get_or_insert(error.to_string())),
+                Err(error) => {
+                    lock_ignoring_poison(&self.0.why).get_or_insert(error.to_string());
+                }
             }
         }
     }
@@ -98,7 +100,7 @@ impl SpanProcessor for SpanExportQueue {
             return;
         }
         self.0.n_ended.fetch_add(1, Ordering::AcqRel);
-        if let Some(sender) = &*lock(&self.0.sender) {
+        if let Some(sender) = &*lock_ignoring_poison(&self.0.sender) {
             // If the queue is full, the span is dropped; the counters show the loss.
             let _ = sender.try_send(span);
         }

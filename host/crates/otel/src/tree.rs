@@ -60,21 +60,21 @@ impl SpanTree {
             self.provider.clone_from(provider);
         }
         if let Some(part) = TurnPartId::part_begun_by_event(stamped) {
-            self.begin_turn_part_span(part, stamped);
+            self.begin_operation_span(part, stamped);
         } else if let Some(part) = TurnPartId::part_ended_by_event(stamped) {
-            self.end_turn_part_span(&part, stamped);
-        } else if let Some(part) = self.find_open_enclosing_part(stamped) {
-            self.add_event_to_part_span(part, stamped);
+            self.end_operation_span(&part, stamped);
+        } else if let Some(part) = self.find_enclosing_open_span(stamped) {
+            self.update_operation_span(part, stamped);
         }
     }
 
-    fn find_open_enclosing_part(&self, stamped: &Stamped) -> Option<TurnPartId> {
+    fn find_enclosing_open_span(&self, stamped: &Stamped) -> Option<TurnPartId> {
         TurnPartId::enclosing_part(stamped, |part| self.open.contains_key(part))
     }
 
-    fn begin_turn_part_span(&mut self, part: TurnPartId, stamped: &Stamped) {
+    fn begin_operation_span(&mut self, part: TurnPartId, stamped: &Stamped) {
         let above = self
-            .find_open_enclosing_part(stamped)
+            .find_enclosing_open_span(stamped)
             .and_then(|above| self.open.get(&above));
         let context = above.map(|above| above.context.clone());
         let (context, is_turn) = match &stamped.event {
@@ -95,7 +95,7 @@ impl SpanTree {
             },
         };
         if let TurnPartId::Agent(agent) = &part {
-            self.end_unfinished_spans(|part| part.agent() == agent);
+            self.end_unfinished_spans(|part| part.owning_agent() == agent);
         }
         let open = self.start_span(stamped, &context, is_turn);
         self.open.insert(part, open);
@@ -130,7 +130,7 @@ impl SpanTree {
         UnfinishedSpan::new(span, context, is_turn)
     }
 
-    fn end_turn_part_span(&mut self, part: &TurnPartId, stamped: &Stamped) {
+    fn end_operation_span(&mut self, part: &TurnPartId, stamped: &Stamped) {
         let Some(mut open) = self.open.remove(part) else {
             return;
         };
@@ -140,12 +140,12 @@ impl SpanTree {
             // End the spans of subagents that are still open, because subagents end with the turn.
             self.end_all_spans();
         } else if open.hooks.is_some() {
-            self.end_unfinished_spans(|below| below.agent() == part.agent());
+            self.end_unfinished_spans(|below| below.owning_agent() == part.owning_agent());
         }
         open.end_span(self.last);
     }
 
-    fn add_event_to_part_span(&mut self, above: TurnPartId, stamped: &Stamped) {
+    fn update_operation_span(&mut self, above: TurnPartId, stamped: &Stamped) {
         let agent = &stamped.agent;
         let turn = match TurnPartId::Agent(agent.clone()) {
             turn if self.open.contains_key(&turn) => turn,
@@ -202,7 +202,7 @@ impl SpanTree {
             Event::Hook { record } if record.outcome != TraceOutcome::Pass => {
                 open.add_event(n::HOOK_EVENT_NAME, at, hook_attributes(record));
             }
-            Event::Access { record } if record.is_only_report_of_access() => {
+            Event::Access { record } if record.has_no_separate_event() => {
                 open.add_event(
                     n::PLUGIN_ACCESS_EVENT_NAME,
                     at,

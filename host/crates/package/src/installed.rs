@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::lock_file::{LockEntry, LockFile, LockedPlugin};
-use super::place::package_exchange_lock_path;
+use super::place::package_change_lock_path;
 use super::signature::InstallConfig;
 use rind_lib::grant::Trust;
 use rind_lib::grant::held::InMemoryFolder;
@@ -40,7 +40,7 @@ pub(super) fn verify_installed_packages<T: LockEntry>(
     // An installation changes first the directory and then the lock file. The exchange lock keeps
     // readers out between the two changes. The file of the exchange lock is missing only if nothing
     // was ever installed.
-    let exchange = File::open(package_exchange_lock_path(all)).ok();
+    let exchange = File::open(package_change_lock_path(all)).ok();
     if let Some(exchange) = &exchange {
         let _ = exchange.lock_shared();
     }

@@ -39,7 +39,7 @@ pub trait LockEntry: Clone + Serialize + DeserializeOwned {
     /// Name of the TOML table with the entries.
     const TABLE: &'static str;
     /// First line of the lock file, which is a comment.
-    const HEAD: &'static str;
+    const HEADER_COMMENT: &'static str;
 
     fn digest(&self) -> &str;
 
@@ -101,7 +101,8 @@ pub struct LockedPlugin {
 impl LockEntry for LockedPlugin {
     const FILE_NAME: &'static str = "plugins.lock.toml";
     const TABLE: &'static str = "plugins";
-    const HEAD: &'static str = "# Written by `rind plugin install`, `update` and `remove`.";
+    const HEADER_COMMENT: &'static str =
+        "# Written by `rind plugin install`, `update` and `remove`.";
 
     fn digest(&self) -> &str {
         &self.digest
@@ -231,7 +232,7 @@ impl<T: LockEntry> LockFile<T> {
             .map(|(table, entries)| (table.to_owned(), entries.clone()))
             .collect(),
         };
-        let text = format!("{}\n\n{}", T::HEAD, toml::to_string(&file)?);
+        let text = format!("{}\n\n{}", T::HEADER_COMMENT, toml::to_string(&file)?);
         replace_private_file_synced(path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
     }

@@ -118,7 +118,7 @@ fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, FileContentsByP
         let body = reader
             .read_bytes(usize::try_from(n_bytes)?)
             .context("it is truncated")?;
-        let carried = (id == 0).then(|| parse_packed_file_section(body)).flatten();
+        let carried = (id == 0).then(|| extract_file_from_section(body)).flatten();
         let Some((path, data)) = carried else {
             let end = reader.current_position();
             let whole = bytes
@@ -139,7 +139,7 @@ fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, FileContentsByP
 
 /// Returns the path and content of the file in a custom section; `None` if the section does not
 /// contain a packed file.
-fn parse_packed_file_section(body: &[u8]) -> Option<(&str, &[u8])> {
+fn extract_file_from_section(body: &[u8]) -> Option<(&str, &[u8])> {
     let mut reader = BinaryReader::new(body, 0);
     let path = reader
         .read_string()

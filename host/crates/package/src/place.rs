@@ -5,7 +5,7 @@
 //! which discovery ignores. If a package is replaced, one system call exchanges the old and the new
 //! directory. A session that starts meanwhile finds one of the two, so a guard plugin is never
 //! missing. The lock file names the version on disk, and is therefore written while
-//! [`package_exchange_lock_path`] is locked.
+//! [`package_change_lock_path`] is locked.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -34,13 +34,13 @@ pub struct StagedInstall {
 
 /// Returns the path of the file that is locked for a few milliseconds while a directory and its
 /// entry in the lock file do not match.
-pub(crate) fn package_exchange_lock_path(all: &Path) -> PathBuf {
+pub(crate) fn package_change_lock_path(all: &Path) -> PathBuf {
     all.with_extension("exchange.lock")
 }
 
 /// Blocks sessions from reading installed packages until the returned file is dropped.
 pub fn lock_out_package_readers(all: &Path) -> anyhow::Result<File> {
-    let path = package_exchange_lock_path(all);
+    let path = package_change_lock_path(all);
     let lock = || {
         let file = File::create(&path)?;
         file.lock()?;
@@ -75,7 +75,7 @@ pub fn stage_files(
 }
 
 /// Moves a file or directory to a location that discovery ignores. Returns the new path.
-pub fn move_to_undiscovered_folder(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
+pub fn move_to_backup_folder(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
     let keep = || {
         let kept = all.join(REPLACED_USER_FILES_FOLDER_NAME);
         create_private_folder(&kept)?;

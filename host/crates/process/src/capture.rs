@@ -52,7 +52,7 @@ impl CapturedOutput {
     }
 
     /// Flushes the screen at the end of the output. `push` must not be called afterwards.
-    pub fn flush_screen_at_output_end(&mut self) {
+    pub fn flush_terminal_screen(&mut self) {
         if let Some(mut screen) = self.screen.take() {
             screen.flush_screen(&mut |bytes| self.append_captured_bytes(bytes));
             self.screen = Some(screen);

@@ -22,7 +22,7 @@ const COMMAND_CGROUP_CPU_WEIGHT: u64 = 33;
 
 /// Number of processes that is added to the limit for the helper, which runs in the same group as
 /// the command.
-const HELPER_PROCESS_ALLOWANCE: u64 = 4;
+const EXTRA_PROCESSES_FOR_HELPER: u64 = 4;
 
 /// Control files of a cgroup, each with the name under which users see its controller.
 const CGROUP_CONTROL_FILES: &[(&str, &str)] = &[
@@ -46,7 +46,7 @@ pub struct ParentCgroup {
 impl ParentCgroup {
     /// Returns the parent group on this machine in which groups can be created, or the reason why
     /// there is none. The result is cached.
-    pub fn find_cgroup_parent() -> Result<&'static Self, &'static str> {
+    pub fn find_usable() -> Result<&'static Self, &'static str> {
         static HERE: OnceLock<Result<ParentCgroup, String>> = OnceLock::new();
         let here = HERE.get_or_init(|| {
             let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -103,7 +103,7 @@ impl ProcessCgroup {
     /// files in memory. Returns `None` if no group can be created.
     pub(crate) fn create_cgroup(limits: Option<(&Limits, u64)>) -> Option<Self> {
         let group = Self(
-            ParentCgroup::find_cgroup_parent()
+            ParentCgroup::find_usable()
                 .ok()?
                 .folder
                 .join(new_cgroup_name()),
@@ -118,7 +118,7 @@ impl ProcessCgroup {
         if let Some((limits, memory_bytes)) = limits {
             set(
                 "pids.max",
-                limits.processes.saturating_add(HELPER_PROCESS_ALLOWANCE),
+                limits.processes.saturating_add(EXTRA_PROCESSES_FOR_HELPER),
             );
             set("memory.max", memory_bytes);
         }

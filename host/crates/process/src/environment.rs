@@ -76,7 +76,7 @@ pub(super) fn split_path_list(list: &OsStr) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns the variables that keep programs from waiting for a user.
-pub(super) fn prompt_preventing_variables() -> impl Iterator<Item = (OsString, OsString)> {
+pub(super) fn noninteractive_env_variables() -> impl Iterator<Item = (OsString, OsString)> {
     NON_INTERACTIVE_VARIABLES
         .iter()
         .map(|(name, value)| (name.into(), value.into()))

@@ -31,7 +31,7 @@ const SIGTERM_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Time limit for the keeper to kill its descendants. After that, the host searches for the
 /// remaining processes in `/proc`.
-const KEEPER_KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const REAPER_KILL_DESCENDANTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval at which a process tree is searched for new processes after SIGTERM.
 const NEW_PROCESS_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
@@ -62,7 +62,7 @@ pub(super) struct RunningProcessTree {
     child: Child,
     tree: ProcessTreeIdentity,
     is_over: bool,
-    keeper: Option<ProcessKeeperSocket>,
+    keeper: Option<HostToReaperSocket>,
     /// Control group of the tree.
     cgroup: Option<ProcessCgroup>,
     /// Temporary folder of the tree, removed when no process of the tree can write to it anymore.
@@ -71,7 +71,7 @@ pub(super) struct RunningProcessTree {
 
 /// Socket between the host and a keeper, which is the first process of a tree and reaps all its
 /// descendants.
-struct ProcessKeeperSocket {
+struct HostToReaperSocket {
     told: UnixStream,
     /// Duplicate of `told`, which keeps the socket open. When the socket closes, the keeper kills
     /// the tree without SIGTERM.
@@ -80,7 +80,7 @@ struct ProcessKeeperSocket {
 
 /// Resources of a process tree that must not be released before the tree has ended.
 #[derive(Default)]
-pub(super) struct ProcessTreeResources {
+pub(super) struct ProcessTreeOwnedResources {
     /// Temporary folder, removed when the tree has ended.
     pub(super) temporary: Option<TemporaryFolder>,
     /// Number of keeper processes at the top of the tree: the first process is the first keeper,
@@ -96,7 +96,7 @@ impl RunningProcessTree {
     /// Starts the command in its own process group.
     pub(super) fn spawn_process_tree(
         mut command: Command,
-        kept: ProcessTreeResources,
+        kept: ProcessTreeOwnedResources,
     ) -> io::Result<Self> {
         let mark = rind_base::clock::new_uuid_v7();
         command
@@ -109,7 +109,7 @@ impl RunningProcessTree {
             ours.set_nonblocking(true)?;
             command.stdin(OwnedFd::from(theirs));
             let told = UnixStream::from_std(ours)?;
-            keeper = Some(ProcessKeeperSocket { told, lifeline });
+            keeper = Some(HostToReaperSocket { told, lifeline });
         }
         let child = command.spawn()?;
         let leader = child
@@ -148,7 +148,7 @@ impl RunningProcessTree {
     /// the tree) exit by themselves, too, and get time to do so.
     pub(super) async fn stop_tree(&mut self, ended_alone: bool) -> bool {
         if self.keeper.is_some()
-            && let Some(was_alive) = self.stop_tree_with_keeper(ended_alone).await
+            && let Some(was_alive) = self.stop_via_reaper_process(ended_alone).await
         {
             self.is_over = true;
             self.cgroup = None;
@@ -172,10 +172,10 @@ impl RunningProcessTree {
     /// processes of the machine, this is fast even while a command forks as fast as it can. Returns
     /// whether any process was alive, or `None` if the keeper still runs or was killed, so that
     /// other processes may be alive.
-    async fn stop_tree_with_keeper(&mut self, ended_alone: bool) -> Option<bool> {
+    async fn stop_via_reaper_process(&mut self, ended_alone: bool) -> Option<bool> {
         if ended_alone
             && let Some(is_clean) = self
-                .wait_for_keeper_exit(BACKGROUND_OUTPUT_GRACE_PERIOD)
+                .wait_for_reaper_exit(BACKGROUND_OUTPUT_GRACE_PERIOD)
                 .await
         {
             return is_clean.then_some(false);
@@ -189,7 +189,7 @@ impl RunningProcessTree {
         });
         let _is_over = is_over.drop_guard();
         let ended = tokio::select! {
-            ended = self.wait_for_keeper_exit(SIGTERM_GRACE_PERIOD) => ended,
+            ended = self.wait_for_reaper_exit(SIGTERM_GRACE_PERIOD) => ended,
             Ok(true) = &mut multiplying => None,
         };
         if let Some(is_clean) = ended {
@@ -201,14 +201,16 @@ impl RunningProcessTree {
         }
         // Closing the socket makes the keeper kill the other processes of the tree.
         self.keeper = None;
-        let is_clean = self.wait_for_keeper_exit(KEEPER_KILL_TIMEOUT).await?;
+        let is_clean = self
+            .wait_for_reaper_exit(REAPER_KILL_DESCENDANTS_TIMEOUT)
+            .await?;
         is_clean.then_some(true)
     }
 
     /// Waits, at most for the time `within`, until the keeper (the helper that reaps the tree's
     /// processes) exits; `None` on a timeout. Returns whether the keeper exited by itself, which it
     /// does when nothing else of the tree is left.
-    async fn wait_for_keeper_exit(&mut self, within: Duration) -> Option<bool> {
+    async fn wait_for_reaper_exit(&mut self, within: Duration) -> Option<bool> {
         let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
         Some(status.is_ok_and(|status| status.code().is_some()))
     }
@@ -222,7 +224,7 @@ impl RunningProcessTree {
 
     /// Returns the id of the first process if that is a keeper: the helper that keeps track of all
     /// its descendants. All other processes of the tree are then descendants of the keeper.
-    pub(super) fn keeper_pid(&self) -> Option<Pid> {
+    pub(super) fn reaper_pid(&self) -> Option<Pid> {
         self.keeper.as_ref().map(|_| self.tree.leader)
     }
 
@@ -231,7 +233,7 @@ impl RunningProcessTree {
     }
 }
 
-impl ProcessKeeperSocket {
+impl HostToReaperSocket {
     /// Returns the exit status of the program, which the keeper process reports over this socket.
     /// If the socket closes without a report, this future never completes.
     async fn wait_for_exit_status_report(&self) -> ExitStatus {
@@ -284,7 +286,7 @@ impl Drop for RunningProcessTree {
                 // other processes.
                 if lifeline.is_some() {
                     drop(lifeline);
-                    tree.wait_for_tree_end(KEEPER_KILL_TIMEOUT);
+                    tree.wait_for_tree_end(REAPER_KILL_DESCENDANTS_TIMEOUT);
                 }
                 tree.kill_tree_until_gone();
                 drop(cgroup);
@@ -342,7 +344,7 @@ impl ProcessTreeIdentity {
         for process in find_living_descendants(self.leader) {
             if process.depth >= self.n_keepers {
                 are_there = true;
-                process.signal(Signal::TERM);
+                process.send_signal(Signal::TERM);
             }
         }
         are_there
@@ -356,7 +358,7 @@ impl ProcessTreeIdentity {
             return self.signal_all_processes(Signal::KILL);
         }
         for process in find_living_descendants(self.leader) {
-            process.signal(Signal::KILL);
+            process.send_signal(Signal::KILL);
         }
     }
 
@@ -365,7 +367,7 @@ impl ProcessTreeIdentity {
     fn signal_all_processes(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
         for process in list_living_processes().filter(|process| self.has_process(process)) {
-            process.signal(signal);
+            process.send_signal(signal);
         }
     }
 

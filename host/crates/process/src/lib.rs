@@ -41,7 +41,7 @@ pub use cgroup::ParentCgroup;
 use confine::{ConfinementHelperCommand, ConfinementPermissions};
 pub use detached::start_detached_program;
 pub use environment::{base_environment, base_environment_with_variables};
-use group::{ProcessTreeResources, RunningProcessTree};
+use group::{ProcessTreeOwnedResources, RunningProcessTree};
 pub use input_pipe::InputNamedPipe;
 pub use passed::VariablesToPass;
 pub use watch::ExceededProcessLimit;
@@ -161,11 +161,11 @@ pub struct ProcessRunError {
 
 /// Timeout of a program started with [`ProcessSpec::new_unconfined`]. Such a program takes
 /// milliseconds, but a busy machine may need longer.
-const BARE_PROCESS_TIMEOUT: Duration = Duration::from_secs(30);
+const UNCONFINED_PROCESS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum output in bytes of a program started with [`ProcessSpec::new_unconfined`]: enough for an
 /// answer or an error.
-const MAX_BARE_PROCESS_OUTPUT_BYTES: usize = 16 << 10;
+const MAX_UNCONFINED_PROCESS_OUTPUT_BYTES: usize = 16 << 10;
 
 impl ProcessSpec {
     /// Describes a program to run without arguments, environment, input or confinement. Use this
@@ -178,9 +178,9 @@ impl ProcessSpec {
             cwd: cwd.into(),
             env: Vec::new(),
             stdin: None,
-            deadline: BARE_PROCESS_TIMEOUT,
+            deadline: UNCONFINED_PROCESS_TIMEOUT,
             streams: OutputPipeMode::Separate,
-            capture_bytes: MAX_BARE_PROCESS_OUTPUT_BYTES,
+            capture_bytes: MAX_UNCONFINED_PROCESS_OUTPUT_BYTES,
             on_line: None,
             on_bytes: None,
             confine: None,
@@ -205,7 +205,7 @@ impl ProcessSpec {
         let (mut running, out, err) = self.spawn(wrapped).map_err(failed)?;
         let watch = ProcessTreeLimitMonitor::new(
             self.confine.as_ref(),
-            running.keeper_pid(),
+            running.reaper_pid(),
             running.temporary_folder(),
         )
         .await
@@ -270,7 +270,7 @@ impl ProcessSpec {
                 let _ = tokio::time::timeout(FINAL_OUTPUT_READ_TIMEOUT, &mut reading).await;
             }
         }
-        stdout.flush_screen_at_output_end();
+        stdout.flush_terminal_screen();
         Ok(FinishedProcess {
             stopped_background: stopped && ended_alone,
             ending,
@@ -285,12 +285,12 @@ impl ProcessSpec {
         let process = self.clone();
         let wrap = move || match (&process.confine, &process.keeper) {
             (Some(confinement), _) => confinement.wrap_in_confinement_helper(&process),
-            (None, Some(keeper)) => confine::wrap_in_unconfined_helper(keeper, &process),
+            (None, Some(keeper)) => confine::wrap_in_helper_without_confinement(keeper, &process),
             (None, None) => Ok(ConfinementHelperCommand {
                 program: process.program,
                 args: process.args,
                 env: process.env,
-                kept: ProcessTreeResources::default(),
+                kept: ProcessTreeOwnedResources::default(),
             }),
         };
         tokio::task::spawn_blocking(wrap).await?

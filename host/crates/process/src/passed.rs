@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::environment::{
-    base_environment, prompt_preventing_variables, set_environment_variable,
+    base_environment, noninteractive_env_variables, set_environment_variable,
     variables_of_this_process,
 };
 use rind_base::secret::SecretScanner;
@@ -138,14 +138,14 @@ impl VariablesToPass {
     pub fn command_environment(&self) -> Vec<(OsString, OsString)> {
         if self.is_all {
             let mut env: Vec<_> = variables_of_this_process().collect();
-            for (name, value) in prompt_preventing_variables() {
+            for (name, value) in noninteractive_env_variables() {
                 set_environment_variable(&mut env, name, value);
             }
             return env;
         }
         let mut env = base_environment();
-        env.extend(prompt_preventing_variables());
-        for (name, value) in self.passed_variables(variables_of_this_process()) {
+        env.extend(noninteractive_env_variables());
+        for (name, value) in self.filter_environment(variables_of_this_process()) {
             set_environment_variable(&mut env, name, value);
         }
         exclude_loopback_from_proxies(&mut env);
@@ -164,7 +164,7 @@ impl VariablesToPass {
         env: impl Iterator<Item = (OsString, OsString)>,
     ) -> Vec<(String, String)> {
         let texts = self
-            .passed_variables(env)
+            .filter_environment(env)
             .filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
         let is_secret = |(name, value): &(String, String)| {
             value.len() >= MIN_MASKED_SECRET_BYTES
@@ -174,18 +174,18 @@ impl VariablesToPass {
         texts.filter(is_secret).collect()
     }
 
-    fn passed_variables(
+    fn filter_environment(
         &self,
         env: impl Iterator<Item = (OsString, OsString)>,
     ) -> impl Iterator<Item = (String, OsString)> {
         env.filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            self.is_named_variable_passed(&name, &value.to_string_lossy())
+            self.can_pass_variable(&name, &value.to_string_lossy())
                 .then_some((name, value))
         })
     }
 
-    fn is_named_variable_passed(&self, name: &str, value: &str) -> bool {
+    fn can_pass_variable(&self, name: &str, value: &str) -> bool {
         if self.is_all || self.names.iter().any(|named| named == name) {
             return true;
         }
@@ -330,7 +330,7 @@ mod tests {
             ("DEPLOY_TOKEN", "t0k3n-of-mine"),
             ("PYTHONPATH", "/opt/py"),
         ] {
-            assert!(settings.is_named_variable_passed(name, value), "{name}");
+            assert!(settings.can_pass_variable(name, value), "{name}");
         }
         for (name, value) in [
             ("APP_TOKEN", "x"),
@@ -347,13 +347,10 @@ mod tests {
             ("APP_REMOTE", "https://me:word@example.com/x"),
             ("APP_NOTE", "ghp_Zx9Kq2Lm7Vb4Nt8Rw1Yp6Hd3Jf5Gc0AsQeU1"),
         ] {
-            assert!(!settings.is_named_variable_passed(name, value), "{name}");
+            assert!(!settings.can_pass_variable(name, value), "{name}");
         }
         let none = VariablesToPass::default();
-        assert!(
-            none.is_named_variable_passed("CI", "true")
-                && !none.is_named_variable_passed("MY_SETTING", "1")
-        );
+        assert!(none.can_pass_variable("CI", "true") && !none.can_pass_variable("MY_SETTING", "1"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) trait IdentifiedProcess {
 
     /// Sends a signal, unless the process id now belongs to another process.
     #[cfg(target_os = "linux")]
-    fn signal(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
         let process = pidfd_open(self.pid(), PidfdFlags::empty());
         // Check the start time after opening the pidfd: an open pidfd always refers to the same
@@ -53,7 +53,7 @@ pub(super) trait IdentifiedProcess {
 
     /// Sends a signal to the process id.
     #[cfg(not(target_os = "linux"))]
-    fn signal(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         let _ = rustix::process::kill_process(self.pid(), signal);
     }
 }
@@ -290,10 +290,10 @@ mod tests {
             start: found.start.wrapping_sub(1),
             ..found
         };
-        earlier.signal(Signal::KILL);
+        earlier.send_signal(Signal::KILL);
         std::thread::sleep(std::time::Duration::from_millis(100));
         assert!(child.try_wait().unwrap().is_none());
-        found.signal(Signal::KILL);
+        found.send_signal(Signal::KILL);
         assert!(!child.wait().unwrap().success());
     }
 }

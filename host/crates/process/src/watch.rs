@@ -98,7 +98,7 @@ impl ProcessTreeLimitMonitor {
             let folders = confinement.write.iter().map(PathBuf::as_path);
             let folders: Vec<&Path> = folders.chain(temporary.as_deref()).collect();
             let disk = |folder: &&Path| {
-                let free = free_disk_bytes(folder)?;
+                let free = available_disk_bytes(folder)?;
                 Some((
                     (*folder).to_owned(),
                     min_free_disk_bytes(free, limits.disk_bytes),
@@ -155,7 +155,7 @@ impl ProcessTreeResourceLimits {
             return Some(ExceededProcessLimit::SharedMemory(growth));
         }
         let is_full = |(folder, floor): &&(PathBuf, u64)| {
-            free_disk_bytes(folder).is_some_and(|free| free < *floor)
+            available_disk_bytes(folder).is_some_and(|free| free < *floor)
         };
         let full = self.disks.iter().find(is_full);
         full.map(|(_, floor)| ExceededProcessLimit::Disk(*floor))
@@ -176,7 +176,7 @@ fn shared_memory_bytes() -> u64 {
     meminfo_bytes("Shmem:").unwrap_or(0)
 }
 
-fn free_disk_bytes(folder: &Path) -> Option<u64> {
+fn available_disk_bytes(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use tokio::sync::oneshot;
 
 use crate::event_log::SessionEventLog;
 use crate::questions::{
-    ArgumentLine, HookReason, OpenQuestion, PendingQuestions, QuestionAbout, QuestionReplySender,
+    ArgumentLine, HookReason, OpenQuestion, PendingQuestions, QuestionKind, QuestionReplySender,
 };
 
 /// Approver of one session. It asks the users of the API its questions.
@@ -75,7 +75,7 @@ impl ApiApprover {
     /// board.
     fn add_pending_question(
         &self,
-        about: QuestionAbout,
+        about: QuestionKind,
         reply: QuestionReplySender,
     ) -> PostedQuestionGuard<'_> {
         let shown = OpenQuestion {
@@ -128,7 +128,7 @@ impl Approver for ApiApprover {
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
         async move {
             if question.is_muted {
                 return None;
@@ -142,8 +142,8 @@ impl Approver for ApiApprover {
     }
 }
 
-fn describe_approval_question(question: &Question) -> QuestionAbout {
-    QuestionAbout::Approval {
+fn describe_approval_question(question: &Question) -> QuestionKind {
+    QuestionKind::Approval {
         tool: question.tool.clone(),
         effect_class: question.effect_class.to_string(),
         plugin: question.plugin.clone(),
@@ -170,13 +170,13 @@ fn describe_approval_question(question: &Question) -> QuestionAbout {
     }
 }
 
-fn describe_plugin_question(question: &PluginUserQuestion) -> QuestionAbout {
+fn describe_plugin_question(question: &PluginUserQuestion) -> QuestionKind {
     let (form, options) = match &question.kind {
         PluginUserQuestionKind::Confirm { .. } => ("confirm", Vec::new()),
         PluginUserQuestionKind::Choose { options, .. } => ("choose", options.clone()),
         PluginUserQuestionKind::Text { .. } => ("text", Vec::new()),
     };
-    QuestionAbout::Plugin {
+    QuestionKind::Plugin {
         plugin: question.plugin.clone(),
         text: question.text.clone(),
         form: form.to_owned(),

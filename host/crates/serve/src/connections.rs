@@ -14,7 +14,7 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
@@ -157,7 +157,7 @@ impl OpenConnections {
         &self,
         cancel: &CancellationToken,
     ) -> Option<(ConnectionAuthorizedFlag, CancellationToken)> {
-        let mut open = lock(&self.0);
+        let mut open = lock_ignoring_poison(&self.0);
         open.retain(|connection| !connection.end.is_cancelled());
         if open.len() >= MAX_CONNECTIONS {
             let has_none = |own: &AcceptedConnection| !own.access.0.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use tokio::sync::watch;
 
 /// Maximum number of kept events.
@@ -22,7 +22,7 @@ const MAX_KEPT_EVENT_BYTES: usize = 4 << 20;
 
 /// Factor between the clock and event numbers: a log starts at its start time in milliseconds times
 /// this factor.
-const EVENT_NUMBERS_PER_MS: u64 = 1000;
+const INITIAL_EVENT_NUMBER_PER_MS: u64 = 1000;
 
 /// Event of a session with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl SessionEventLog {
     /// Creates an empty log that starts at `now_ms`, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn new(now_ms: i64) -> Self {
-        let start = u64::try_from(now_ms).unwrap_or(0) * EVENT_NUMBERS_PER_MS;
+        let start = u64::try_from(now_ms).unwrap_or(0) * INITIAL_EVENT_NUMBER_PER_MS;
         Self {
             kept: Mutex::new(SessionEventLogContent {
                 events: VecDeque::new(),
@@ -82,7 +82,7 @@ impl SessionEventLog {
 
     /// Adds an event to the log, and drops the oldest events if there are too many.
     pub fn push_event(&self, kind: &str, json: String) {
-        let mut kept = lock(&self.kept);
+        let mut kept = lock_ignoring_poison(&self.kept);
         kept.last += 1;
         kept.last_added = Instant::now();
         kept.bytes += json.len();
@@ -107,34 +107,34 @@ impl SessionEventLog {
     /// Marks the event log as complete. Readers can still read the events in it, and then reach its
     /// end instead of waiting for further events.
     pub fn close_log(&self) {
-        lock(&self.kept).is_closed = true;
+        lock_ignoring_poison(&self.kept).is_closed = true;
         self.last.send_modify(|_| ());
     }
 
     /// Returns the number of the last event.
     #[must_use]
     pub fn last_event_number(&self) -> u64 {
-        lock(&self.kept).last
+        lock_ignoring_poison(&self.kept).last
     }
 
     /// Returns the milliseconds since the last event was added.
     #[must_use]
     pub fn ms_since_last_event(&self) -> u64 {
-        let quiet = lock(&self.kept).last_added.elapsed();
+        let quiet = lock_ignoring_poison(&self.kept).last_added.elapsed();
         u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns the number that precedes the first kept event.
     #[must_use]
-    pub fn number_before_first_event(&self) -> u64 {
-        lock(&self.kept).dropped
+    pub fn event_number_before_first_kept(&self) -> u64 {
+        lock_ignoring_poison(&self.kept).dropped
     }
 
     /// Returns at most `limit` events with numbers after `after`. If `after` is higher than every
     /// number in the log, returns the events from the start of the log.
     #[must_use]
     pub fn list_events_after(&self, after: u64, limit: usize) -> EventLogReadResult {
-        let kept = lock(&self.kept);
+        let kept = lock_ignoring_poison(&self.kept);
         // The number comes from another log of the session, written on a machine whose clock was
         // ahead.
         let after = if after > kept.last {

@@ -26,14 +26,14 @@ use crate::routes::questions::QuestionList;
 
 /// Maximum time that a reader of events waits until another program opens a session with queued
 /// inputs.
-const NEXT_SESSION_HOLDER_TIMEOUT: Duration = Duration::from_secs(25);
+const SESSION_OPEN_WAIT_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Maximum time of a single wait for a holder. After each, this server checks again whether inputs
 /// are still queued.
-const HOLDER_WAIT_POLL_INTERVAL: Duration = Duration::from_secs(1);
+const SESSION_OPEN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of holders that are asked for their questions concurrently.
-const MAX_CONCURRENT_HOLDER_REQUESTS: usize = 16;
+const MAX_CONCURRENT_QUESTION_FETCHES: usize = 16;
 
 /// Media types of the answers of a session's holder that the server passes on to the client.
 const FORWARDED_ANSWER_MEDIA_TYPES: [&str; 3] =
@@ -116,16 +116,16 @@ async fn forward_to_session_holder(
     let body = to_bytes(body, MAX_REQUEST_BODY_BYTES).await;
     let body = body.map_err(|_| ApiError::request_body_too_large())?;
     let is_stream = parts.uri.path().ends_with("/events");
-    let until = Instant::now() + NEXT_SESSION_HOLDER_TIMEOUT;
+    let until = Instant::now() + SESSION_OPEN_WAIT_TIMEOUT;
     loop {
         let mut passed = Request::new(body.clone());
         *passed.method_mut() = parts.method.clone();
         *passed.uri_mut() = parts.uri.clone();
-        *passed.headers_mut() = filter_headers_for_holder(&parts.headers);
-        match remote.ask(&session, passed).await {
+        *passed.headers_mut() = select_forwarded_headers(&parts.headers);
+        match remote.send_request(&session, passed).await {
             Ok(answer) => {
                 let answer =
-                    read_complete_holder_answer(remove_unsafe_answer_headers(answer)).await?;
+                    buffer_response_unless_streamed(remove_unsafe_answer_headers(answer)).await?;
                 return Ok(RequestForwardResult::Answered(answer));
             }
             Err(RemoteSessionError::NoHolder) => {}
@@ -139,12 +139,12 @@ async fn forward_to_session_holder(
         }
         // A request for a stream of events waits until another program opens the session, so that a
         // page continues with the events of that program.
-        if !is_stream || Instant::now() >= until || !remote.is_waiting(&session).await? {
+        if !is_stream || Instant::now() >= until || !remote.has_queued_inputs(&session).await? {
             let own = Request::from_parts(parts, Body::from(body));
             return Ok(RequestForwardResult::Own(own));
         }
         remote
-            .wait_for_holder(&session, HOLDER_WAIT_POLL_INTERVAL)
+            .wait_until_session_open(&session, SESSION_OPEN_POLL_INTERVAL)
             .await?;
     }
 }
@@ -164,11 +164,14 @@ async fn find_remotely_held_session(
         let session = session_id_in_request_path(method, path).filter(|_| !is_for_queue);
         return Ok(session.map(str::to_owned));
     };
-    let own = state.sessions.question_board().unanswered_questions(None);
+    let own = state
+        .sessions
+        .pending_questions()
+        .unanswered_questions(None);
     if own.iter().any(|own| own.id == question) {
         return Ok(None);
     }
-    let states = remote.states().await?;
+    let states = remote.list_open_session_states().await?;
     let of_session = states.into_iter().find(|session| {
         let mut questions = session.questions.iter();
         session::is_session_id(&session.id) && questions.any(|id| id == question)
@@ -178,7 +181,7 @@ async fn find_remotely_held_session(
 
 /// Returns the headers that the holder needs. Tokens and cookies are meant for this server only,
 /// and are dropped.
-fn filter_headers_for_holder(headers: &HeaderMap) -> HeaderMap {
+fn select_forwarded_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = HeaderMap::new();
     for name in ["accept", "content-type", "last-event-id"] {
         if let Some(value) = headers.get(name) {
@@ -190,7 +193,7 @@ fn filter_headers_for_holder(headers: &HeaderMap) -> HeaderMap {
 
 /// Reads an answer to its end, unless it is a stream of events. Returns an error if the holder dies
 /// before the answer is complete.
-async fn read_complete_holder_answer(answer: Response) -> Result<Response, ApiError> {
+async fn buffer_response_unless_streamed(answer: Response) -> Result<Response, ApiError> {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
         return Ok(answer);
@@ -239,7 +242,7 @@ pub(crate) async fn remote_session_states(
     let Some(remote) = &state.remote else {
         return Ok(BTreeMap::new());
     };
-    let states = remote.states().await?.into_iter();
+    let states = remote.list_open_session_states().await?.into_iter();
     let states = states.map(|session: RemoteSessionState| {
         let live = OpenSessionState {
             quiet_ms: session.quiet_ms,
@@ -258,19 +261,19 @@ pub(crate) async fn list_open_questions(
 ) -> Result<Vec<OpenQuestion>, ApiError> {
     let mut questions = state
         .sessions
-        .question_board()
+        .pending_questions()
         .unanswered_questions(session);
     let Some(remote) = &state.remote else {
         return Ok(questions);
     };
-    let states = remote.states().await?;
+    let states = remote.list_open_session_states().await?;
     let asked = states.into_iter().filter(|own| {
         let is_wanted = session.is_none_or(|id| id == own.id);
         is_wanted && !own.questions.is_empty() && session::is_session_id(&own.id)
     });
     let gathered: Vec<Vec<OpenQuestion>> = stream::iter(asked)
         .map(|own| fetch_questions_from_holder(remote.clone(), own.id))
-        .buffer_unordered(MAX_CONCURRENT_HOLDER_REQUESTS)
+        .buffer_unordered(MAX_CONCURRENT_QUESTION_FETCHES)
         .collect()
         .await;
     questions.extend(gathered.into_iter().flatten());
@@ -287,7 +290,7 @@ async fn fetch_questions_from_holder(
     let read = async {
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = format!("/v1/questions?session={session}").parse().ok()?;
-        let answer = remote.ask(&session, request).await.ok()?;
+        let answer = remote.send_request(&session, request).await.ok()?;
         let body = to_bytes(answer.into_body(), MAX_SESSION_QUESTION_LIST_BYTES)
             .await
             .ok()?;

@@ -36,8 +36,8 @@ pub trait TurnAdmissionController: Send + Sync {
     fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>>;
 
     /// Checks whether a turn may begin, and counts it.
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>>;
+    fn admit_and_count_turn(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>>;
 
     /// Records the tokens and the cost of a turn that has ended.
-    fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()>;
+    fn record_finished_turn<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()>;
 }

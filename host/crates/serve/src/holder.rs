@@ -25,7 +25,7 @@ use crate::gate::{TurnAdmissionController, TurnStartRefusal};
 use crate::live::{OpenSession, OpenSessions};
 use crate::loop_board::LoopStatusBoard;
 use crate::remote::RemoteSessionState;
-use crate::session_task::{RequestedSessionWork, SessionTurnRequest};
+use crate::session_task::{AnyTurnRequest, SessionTurnRequest};
 use crate::workspaces::{WorkspaceHost, WorkspaceHostFactory, WorkspaceHosts};
 use crate::{ApiState, routes};
 
@@ -57,11 +57,10 @@ impl OpenSessionRegistry {
     /// The system has no random numbers.
     pub fn new(host: WorkspaceHost, answer_time: Duration) -> std::io::Result<Self> {
         let loops = LoopStatusBoard::new(host.hooks.clone());
-        let workspaces =
-            WorkspaceHosts::new(host, Vec::new(), Arc::new(RefusingWorkspaceHostFactory));
+        let workspaces = WorkspaceHosts::new(host, Vec::new(), Arc::new(FolderRefusingHostFactory));
         let sessions = OpenSessions::new(workspaces)
             .with_question_timeout(Some(answer_time))
-            .without_opening_on_request();
+            .with_explicit_opening_only();
         let state = ApiState {
             sessions: Arc::new(sessions),
             access: Arc::new(ApiAccessSecrets::with_random_secrets()?),
@@ -69,14 +68,14 @@ impl OpenSessionRegistry {
             inboxes: LoopInboxes::default(),
             remote: None,
         };
-        let router = routes::unchecked_router(state.clone());
+        let router = routes::router_without_access_check(state.clone());
         Ok(Self { state, router })
     }
 
     /// Requires the permission of `gate` for each turn before the turn begins.
     #[must_use]
     pub fn with_turn_admission_controller(self, gate: Arc<dyn TurnAdmissionController>) -> Self {
-        self.state.sessions.set_turn_gate(gate);
+        self.state.sessions.set_turn_admission_controller(gate);
         self
     }
 
@@ -120,7 +119,7 @@ impl OpenSessionRegistry {
             let open = self
                 .state
                 .sessions
-                .question_board()
+                .pending_questions()
                 .unanswered_questions(Some(session));
             return open.iter().any(|open| open.id == question);
         }
@@ -137,7 +136,7 @@ impl OpenSessionRegistry {
         let questions = self
             .state
             .sessions
-            .question_board()
+            .pending_questions()
             .unanswered_questions(None);
         let open = self.state.sessions.list_open_sessions().await;
         open.into_iter()
@@ -177,7 +176,7 @@ impl OpenSessionHandle {
             is_stored_first: true,
             ..SessionTurnRequest::default()
         };
-        let work = RequestedSessionWork::Turn(Box::new(order));
+        let work = AnyTurnRequest::Turn(Box::new(order));
         let ordered = self.live.clone().enqueue_session_work(work, true)?;
         let release = AbandonTurnGuard(Some(&self.live));
         let ended = ordered.outcome.await;
@@ -199,8 +198,8 @@ impl OpenSessionHandle {
     /// Returns the digest of the plugin set with which the turn of the input `input_id` began, if
     /// that turn was interrupted before this program opened the session.
     #[must_use]
-    pub fn interrupted_turn_plugin_set_digest(&self, input_id: &str) -> Option<&str> {
-        let turn = self.live.interrupted_turn()?;
+    pub fn plugin_set_digest_of_interrupted_turn(&self, input_id: &str) -> Option<&str> {
+        let turn = self.live.turn_interrupted_before_opening()?;
         let is_of_input = turn.input_id.as_deref() == Some(input_id);
         turn.plugins.as_deref().filter(|_| is_of_input)
     }
@@ -272,9 +271,9 @@ impl From<ApiError> for SessionOpenOrTurnError {
 }
 
 /// Refuses every folder, because the program works only in its own folder.
-struct RefusingWorkspaceHostFactory;
+struct FolderRefusingHostFactory;
 
-impl WorkspaceHostFactory for RefusingWorkspaceHostFactory {
+impl WorkspaceHostFactory for FolderRefusingHostFactory {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let why = format!(
             "this program works only in its own workspace, not in {}",

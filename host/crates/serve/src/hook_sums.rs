@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use rind_lib::event::{Event, Stamped};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Hook calls of one plugin or script since the server started.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub(crate) struct PluginSums {
+pub(crate) struct PluginHookCallStats {
     /// Calls that failed.
     pub(crate) failures: u64,
     /// Most recent failure.
@@ -84,7 +84,7 @@ impl HookCallTotals {
     }
 
     fn add_hook_call(&self, record: &TraceRecord, session: Arc<str>, time: i64) {
-        let mut plugins = lock(&self.0);
+        let mut plugins = lock_ignoring_poison(&self.0);
         let plugin = plugins.entry(record.plugin.clone()).or_default();
         if let TraceOutcome::Failed | TraceOutcome::FailedBlocking = record.outcome {
             plugin.failures += 1;
@@ -115,14 +115,14 @@ impl HookCallTotals {
 
     /// Returns the names of the plugins and scripts whose hooks were called.
     pub(crate) fn hook_owner_names(&self) -> Vec<Arc<str>> {
-        lock(&self.0).keys().cloned().collect()
+        lock_ignoring_poison(&self.0).keys().cloned().collect()
     }
 
     /// Returns the sums of a plugin.
-    pub(crate) fn plugin_hook_totals(&self, name: &str) -> PluginSums {
-        let plugins = lock(&self.0);
+    pub(crate) fn plugin_hook_totals(&self, name: &str) -> PluginHookCallStats {
+        let plugins = lock_ignoring_poison(&self.0);
         let Some(plugin) = plugins.get(name) else {
-            return PluginSums::default();
+            return PluginHookCallStats::default();
         };
         let hook = |(point, sum): (&String, &HookPointTotals)| HookSum {
             point: point.clone(),
@@ -133,7 +133,7 @@ impl HookCallTotals {
         };
         let mut hooks: Vec<HookSum> = plugin.hooks.iter().map(hook).collect();
         hooks.sort_by(|a, b| b.slowest_ms.total_cmp(&a.slowest_ms));
-        PluginSums {
+        PluginHookCallStats {
             failures: plugin.failures,
             last_failure: plugin.last_failure.clone(),
             hooks,

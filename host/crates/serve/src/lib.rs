@@ -66,7 +66,7 @@ const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Connections cannot be accepted any more.
-pub async fn serve_single_path<F, A, B>(
+pub async fn serve_single_http_route<F, A, B>(
     listener: ApiListener,
     path: &str,
     answer: F,
@@ -137,13 +137,13 @@ impl ApiServer {
 
     /// Returns the board that shows the loops. The caller reports the loops and their events to it.
     #[must_use]
-    pub fn loop_status_board(&self) -> Arc<LoopStatusBoard> {
+    pub fn plugin_loop_status_board(&self) -> Arc<LoopStatusBoard> {
         self.state.loops.clone()
     }
 
     /// Lets clients of the API send messages to the loops of plugins.
     #[must_use]
-    pub fn with_loop_inboxes(mut self, inboxes: LoopInboxes) -> Self {
+    pub fn with_plugin_loop_inboxes(mut self, inboxes: LoopInboxes) -> Self {
         self.state.inboxes = inboxes;
         self
     }
@@ -152,8 +152,8 @@ impl ApiServer {
     /// to the program that has it open.
     #[must_use]
     pub fn with_remote_session_client(mut self, remote: Arc<dyn RemoteSessionClient>) -> Self {
-        if let Some(gate) = remote.gate() {
-            self.state.sessions.set_turn_gate(gate);
+        if let Some(gate) = remote.turn_admission_controller() {
+            self.state.sessions.set_turn_admission_controller(gate);
         }
         self.state.remote = Some(remote);
         self

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::event::Stamped;
-use rind_lib::host::{RequestedLoopTurn, SessionBuilder};
-use rind_lib::lock::lock;
+use rind_lib::host::{PluginLoopTurnRequest, SessionBuilder};
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::point::payload::Source;
 use rind_lib::session::{InterruptedTurn, SessionStore};
 use rind_lib::tool::live::RunningOutput;
@@ -26,8 +26,8 @@ use crate::event_log::SessionEventLog;
 use crate::gate::TurnAdmissionController;
 use crate::questions::PendingQuestions;
 use crate::session_task::{
-    MAX_QUEUED_INPUTS, RequestedSessionWork, SessionTurnRequest, SessionWorkRequest,
-    SharedOpenSessionParts, TurnEndResult, run_session_task,
+    AnyTurnRequest, MAX_QUEUED_INPUTS, SessionTaskSharedState, SessionTurnRequest,
+    SessionWorkRequest, TurnEndResult, run_session_task,
 };
 use crate::workspaces::{WorkspaceHost, WorkspaceHosts};
 
@@ -70,7 +70,7 @@ pub struct OpenSessions {
 /// A session that is open in this process.
 pub(crate) struct OpenSession {
     orders: mpsc::Sender<SessionWorkRequest>,
-    shared: SharedOpenSessionParts,
+    shared: SessionTaskSharedState,
     /// Turn that was already interrupted when the session was opened.
     interrupted: Option<InterruptedTurn>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
@@ -122,14 +122,14 @@ impl OpenSessions {
 
     /// Sets the gate for the turns of sessions that are opened from now on. Only the first call has
     /// an effect.
-    pub(crate) fn set_turn_gate(&self, gate: Arc<dyn TurnAdmissionController>) {
+    pub(crate) fn set_turn_admission_controller(&self, gate: Arc<dyn TurnAdmissionController>) {
         let _ = self.gate.set(gate);
     }
 
     /// Permits only [`Self::get_or_create_session`] to open sessions. Otherwise, a request
     /// that arrives after a session was closed would open it again, and the program would not know
     /// that it is open.
-    pub(crate) fn without_opening_on_request(mut self) -> Self {
+    pub(crate) fn with_explicit_opening_only(mut self) -> Self {
         self.opens_held_only = true;
         self
     }
@@ -143,14 +143,14 @@ impl OpenSessions {
 
     /// Returns the session store, which all folders share.
     pub(crate) fn session_store(&self) -> &SessionStore {
-        self.workspaces.host_of_start_folder().host.store()
+        self.workspaces.default_workspace_host().host.store()
     }
 
     pub(crate) fn workspaces(&self) -> &WorkspaceHosts {
         &self.workspaces
     }
 
-    pub(crate) fn question_board(&self) -> &Arc<PendingQuestions> {
+    pub(crate) fn pending_questions(&self) -> &Arc<PendingQuestions> {
         &self.board
     }
 
@@ -206,20 +206,20 @@ impl OpenSessions {
         may_wait: bool,
     ) -> Result<RequestedTurn, ApiError> {
         let live = self.get_or_resume_session(id).await?;
-        live.enqueue_session_work(RequestedSessionWork::Turn(Box::new(order)), may_wait)
+        live.enqueue_session_work(AnyTurnRequest::Turn(Box::new(order)), may_wait)
     }
 
     /// Requests a turn of a loop. Opens or creates the session if it is not open.
-    pub(crate) async fn request_loop_turn(
+    pub(crate) async fn request_plugin_loop_turn(
         &self,
-        turn: RequestedLoopTurn,
+        turn: PluginLoopTurnRequest,
     ) -> Result<RequestedTurn, ApiError> {
         let how: SessionOpenerFn = Arc::new(turn.session_opener());
-        let workspace = self.workspaces.host_of_start_folder();
+        let workspace = self.workspaces.default_workspace_host();
         let live = self
             .get_or_open_session(workspace, turn.session_id(), how)
             .await?;
-        live.enqueue_session_work(RequestedSessionWork::Loop(Box::new(turn)), true)
+        live.enqueue_session_work(AnyTurnRequest::Loop(Box::new(turn)), true)
     }
 
     /// Returns a session of the folder in which the server was started. Opens the session, or
@@ -231,7 +231,7 @@ impl OpenSessions {
         let wanted = id.to_owned();
         let how: SessionOpenerFn =
             Arc::new(move |builder: SessionBuilder| builder.resume_or_create(&wanted));
-        self.get_or_open_session(self.workspaces.host_of_start_folder(), id, how)
+        self.get_or_open_session(self.workspaces.default_workspace_host(), id, how)
             .await
     }
 
@@ -241,7 +241,7 @@ impl OpenSessions {
         id: &str,
     ) -> Result<RequestedTurn, ApiError> {
         let live = self.get_or_resume_session(id).await?;
-        live.enqueue_session_work(RequestedSessionWork::Continue, false)
+        live.enqueue_session_work(AnyTurnRequest::Continue, false)
     }
 
     /// Closes a session. Returns whether it was open.
@@ -273,7 +273,7 @@ impl OpenSessions {
             )),
             None => {
                 let workspace = self.workspaces.host_of_session_folder(id).await?;
-                self.get_or_open_session(&workspace, id, resume_session_opener(id))
+                self.get_or_open_session(&workspace, id, existing_session_opener(id))
                     .await
             }
         }
@@ -285,7 +285,7 @@ impl OpenSessions {
         id: &str,
         how: SessionOpenerFn,
     ) -> Result<Arc<OpenSession>, ApiError> {
-        let own = lock(&self.opening)
+        let own = lock_ignoring_poison(&self.opening)
             .entry(id.to_owned())
             .or_default()
             .clone();
@@ -295,7 +295,7 @@ impl OpenSessions {
         };
         drop(own);
         // Remove the lock of this session if no other request waits for it.
-        lock(&self.opening).retain(|_, opening| Arc::strong_count(opening) > 1);
+        lock_ignoring_poison(&self.opening).retain(|_, opening| Arc::strong_count(opening) > 1);
         opened
     }
 
@@ -357,7 +357,7 @@ impl OpenSessions {
         let _ = session_id.set(id.clone());
         let interrupted = session.stored().interrupted_turn();
         let (orders, receiver) = mpsc::channel(MAX_QUEUED_INPUTS);
-        let shared = SharedOpenSessionParts {
+        let shared = SessionTaskSharedState {
             turns: Arc::default(),
             events,
             steering: session.steering(),
@@ -387,7 +387,7 @@ impl OpenSessions {
 impl OpenSession {
     pub(crate) fn enqueue_session_work(
         self: Arc<Self>,
-        work: RequestedSessionWork,
+        work: AnyTurnRequest,
         may_wait: bool,
     ) -> Result<RequestedTurn, ApiError> {
         let (reply, outcome) = oneshot::channel();
@@ -412,7 +412,7 @@ impl OpenSession {
     }
 
     /// Returns the turn that was already interrupted when the session was opened.
-    pub(crate) fn interrupted_turn(&self) -> Option<&InterruptedTurn> {
+    pub(crate) fn turn_interrupted_before_opening(&self) -> Option<&InterruptedTurn> {
         self.interrupted.as_ref()
     }
 
@@ -425,7 +425,7 @@ impl OpenSession {
     /// (`!is_running`). Returns early if the session stops accepting turns.
     pub(crate) async fn wait_until_turn_state(&self, is_running: bool) {
         tokio::select! {
-            () = self.shared.turns.wait_until_turn_running_is(is_running) => {}
+            () = self.shared.turns.wait_until_is_running_equals(is_running) => {}
             () = self.shared.ending.cancelled() => {}
             () = self.orders.closed() => {}
         }
@@ -490,7 +490,7 @@ impl OpenSession {
 }
 
 /// Returns a function that opens the existing session `id`.
-fn resume_session_opener(id: &str) -> SessionOpenerFn {
+fn existing_session_opener(id: &str) -> SessionOpenerFn {
     let wanted = id.to_owned();
     Arc::new(move |builder: SessionBuilder| builder.resume(&wanted))
 }

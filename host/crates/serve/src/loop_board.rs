@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use rind_lib::event::{Event, LoopResult, Stamped};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ impl LoopStatusBoard {
             next_run: None,
             has_ended: false,
         };
-        lock(&self.loops).insert(plugin.to_owned(), row);
+        lock_ignoring_poison(&self.loops).insert(plugin.to_owned(), row);
     }
 
     /// Updates the row of the loop from an event of the loop's session.
@@ -99,7 +99,7 @@ impl LoopStatusBoard {
     }
 
     fn update_loop_row(&self, plugin: &str, change: impl FnOnce(&mut LoopRow)) {
-        if let Some(row) = lock(&self.loops).get_mut(plugin) {
+        if let Some(row) = lock_ignoring_poison(&self.loops).get_mut(plugin) {
             row.next_run = None;
             change(row);
         }
@@ -107,6 +107,9 @@ impl LoopStatusBoard {
 
     /// Returns the rows of all loops, sorted by the names of their plugins.
     pub(crate) fn build_loop_rows(&self) -> Vec<LoopRow> {
-        lock(&self.loops).values().cloned().collect()
+        lock_ignoring_poison(&self.loops)
+            .values()
+            .cloned()
+            .collect()
     }
 }

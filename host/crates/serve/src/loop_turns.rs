@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::agent::TurnOutcome;
-use rind_lib::host::{LoopTurnRunner, RequestedLoopTurn};
+use rind_lib::host::{LoopTurnRunner, PluginLoopTurnRequest};
 use rind_lib::point::payload::Source;
 
 use crate::live::OpenSessions;
@@ -14,10 +14,13 @@ use crate::live::OpenSessions;
 pub(crate) struct ServerLoopTurnRunner(pub(crate) Arc<OpenSessions>);
 
 impl LoopTurnRunner for ServerLoopTurnRunner {
-    fn run_turn(&self, turn: RequestedLoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
+    fn run_turn(
+        &self,
+        turn: PluginLoopTurnRequest,
+    ) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let sessions = self.0.clone();
         Box::pin(async move {
-            let ordered = sessions.request_loop_turn(turn).await;
+            let ordered = sessions.request_plugin_loop_turn(turn).await;
             let ordered = ordered.map_err(|error| error.message)?;
             let closed = |_| "the session was closed before the turn".to_owned();
             let end = ordered.outcome.await.map_err(closed)?;

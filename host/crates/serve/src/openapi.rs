@@ -76,13 +76,13 @@ pub fn generate_openapi_document() -> Value {
 
 fn list_api_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     let mut operations = list_session_operations(generator);
-    operations.extend(list_turn_operations(generator));
-    operations.extend(list_question_operations(generator));
-    operations.extend(list_host_operations(generator));
+    operations.extend(list_turn_api_operations(generator));
+    operations.extend(list_pending_question_operations(generator));
+    operations.extend(list_server_wide_operations(generator));
     operations
 }
 
-fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
+fn list_server_wide_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     vec![
         OpenApiOperation {
             query: Some(generate_type_schema::<plugins::PluginQuery>(generator)),
@@ -238,7 +238,7 @@ fn list_session_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperat
     ]
 }
 
-fn list_turn_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
+fn list_turn_api_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     let mut turn_answers = || {
         let mut outcome = json_content_schema::<turns::TurnResult>(generator);
         if let (Value::Object(content), Value::Object(stream)) =
@@ -310,7 +310,7 @@ fn list_turn_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation
     ]
 }
 
-fn list_question_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
+fn list_pending_question_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     vec![
         OpenApiOperation {
             query: Some(generate_type_schema::<questions::QuestionQuery>(generator)),

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use rind_lib::lock::lock;
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestionKind};
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::point::handle::{PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::tool::approval::ApprovalAnswer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,13 +29,13 @@ pub struct OpenQuestion {
     pub asked: i64,
     /// Tool call to approve, or question of a plugin.
     #[serde(flatten)]
-    pub about: QuestionAbout,
+    pub about: QuestionKind,
 }
 
 /// Kinds of questions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum QuestionAbout {
+pub enum QuestionKind {
     /// Question whether this tool call may run.
     Approval {
         /// Name of the tool.
@@ -125,7 +125,7 @@ struct UnansweredQuestion {
 
 pub(crate) enum QuestionReplySender {
     Approval(oneshot::Sender<ApprovalAnswer>),
-    Plugin(oneshot::Sender<PluginUserAnswer>, PluginUserQuestionKind),
+    Plugin(oneshot::Sender<UserAnswerToPlugin>, PluginUserQuestionKind),
 }
 
 /// Questions of all sessions that wait for an answer.
@@ -147,7 +147,7 @@ impl PendingQuestions {
     /// Returns the open questions of `session`, or of all sessions if it is `None`, oldest first.
     #[must_use]
     pub fn unanswered_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
-        let waiting = lock(&self.waiting);
+        let waiting = lock_ignoring_poison(&self.waiting);
         let all = waiting.values().map(|waiting| &waiting.shown);
         let of_session = all.filter(|shown| session.is_none_or(|id| shown.session == id));
         let mut open: Vec<OpenQuestion> = of_session.cloned().collect();
@@ -157,7 +157,7 @@ impl PendingQuestions {
 
     /// Returns the ids of the sessions whose turns wait for an answer.
     pub(crate) fn sessions_with_open_questions(&self) -> BTreeSet<String> {
-        let waiting = lock(&self.waiting);
+        let waiting = lock_ignoring_poison(&self.waiting);
         let sessions = waiting.values().map(|waiting| &waiting.shown.session);
         sessions.cloned().collect()
     }
@@ -167,7 +167,7 @@ impl PendingQuestions {
     /// # Errors
     /// No open question has this id, or the answer is not valid for the question.
     pub fn answer_question(&self, id: &str, body: &AnswerBody) -> Result<(), QuestionAnswerError> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = lock_ignoring_poison(&self.waiting);
         let unknown = || QuestionAnswerError::Unknown(id.to_owned());
         let question = waiting.get(id).ok_or_else(unknown)?;
         // Parse the answer before removing the question from the board, so that the question stays
@@ -189,12 +189,13 @@ impl PendingQuestions {
     }
 
     pub(crate) fn post_question(&self, shown: OpenQuestion, reply: QuestionReplySender) {
-        lock(&self.waiting).insert(shown.id.clone(), UnansweredQuestion { shown, reply });
+        lock_ignoring_poison(&self.waiting)
+            .insert(shown.id.clone(), UnansweredQuestion { shown, reply });
         self.version.send_modify(|version| *version += 1);
     }
 
     pub(crate) fn withdraw_question(&self, id: &str) {
-        if lock(&self.waiting).remove(id).is_some() {
+        if lock_ignoring_poison(&self.waiting).remove(id).is_some() {
             self.version.send_modify(|version| *version += 1);
         }
     }
@@ -202,7 +203,7 @@ impl PendingQuestions {
 
 enum ParsedQuestionAnswer {
     Approval(ApprovalAnswer),
-    Plugin(PluginUserAnswer),
+    Plugin(UserAnswerToPlugin),
 }
 
 impl UnansweredQuestion {
@@ -226,7 +227,7 @@ impl UnansweredQuestion {
         answer: &str,
         reason: &str,
     ) -> Result<ParsedQuestionAnswer, QuestionAnswerError> {
-        let QuestionAbout::Approval {
+        let QuestionKind::Approval {
             always, no_always, ..
         } = &self.shown.about
         else {
@@ -255,15 +256,15 @@ fn parse_plugin_question_answer(
 ) -> Result<ParsedQuestionAnswer, QuestionAnswerError> {
     let answer = match kind {
         PluginUserQuestionKind::Confirm { .. } => match answer {
-            "yes" => PluginUserAnswer::Yes(true),
-            "no" => PluginUserAnswer::Yes(false),
+            "yes" => UserAnswerToPlugin::Yes(true),
+            "no" => UserAnswerToPlugin::Yes(false),
             _ => return invalid_answer_error("the answer must be `yes` or `no`"),
         },
         PluginUserQuestionKind::Choose { options, .. } => {
             let chosen = answer.parse::<u32>().ok();
             let chosen = chosen.filter(|at| (*at as usize) < options.len());
             match chosen {
-                Some(at) => PluginUserAnswer::Choice(at),
+                Some(at) => UserAnswerToPlugin::Choice(at),
                 None => {
                     let last = options.len().saturating_sub(1);
                     return invalid_answer_error(format!(
@@ -273,7 +274,7 @@ fn parse_plugin_question_answer(
             }
         }
         PluginUserQuestionKind::Text { .. } => {
-            PluginUserAnswer::Text(rind_lib::text::escape_to_one_line(answer))
+            UserAnswerToPlugin::Text(rind_lib::text::escape_to_one_line(answer))
         }
     };
     Ok(ParsedQuestionAnswer::Plugin(answer))

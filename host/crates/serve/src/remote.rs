@@ -67,7 +67,7 @@ pub struct RemoteTurnOutcome {
 /// Connection to the programs that have sessions open. Several requests may use it concurrently.
 pub trait RemoteSessionClient: Send + Sync {
     /// Sends a request to the holder of a session and returns the holder's response.
-    fn ask<'a>(
+    fn send_request<'a>(
         &'a self,
         session: &'a str,
         request: Request<Bytes>,
@@ -80,14 +80,14 @@ pub trait RemoteSessionClient: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, RemoteSessionError>>;
 
     /// Waits until a program has the session open, at most for the given time.
-    fn wait_for_holder<'a>(
+    fn wait_until_session_open<'a>(
         &'a self,
         session: &'a str,
         time: Duration,
     ) -> BoxFuture<'a, Result<(), RemoteSessionError>>;
 
     /// Whether inputs of a session are queued for a program that will run them.
-    fn is_waiting<'a>(
+    fn has_queued_inputs<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<bool, RemoteSessionError>>;
@@ -114,12 +114,14 @@ pub trait RemoteSessionClient: Send + Sync {
 
     /// Returns the gate that each turn in this program must pass before it begins; `None` if turns
     /// need no permission.
-    fn gate(&self) -> Option<Arc<dyn TurnAdmissionController>> {
+    fn turn_admission_controller(&self) -> Option<Arc<dyn TurnAdmissionController>> {
         None
     }
 
     /// Returns the states of all sessions that other programs have open.
-    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteSessionError>>;
+    fn list_open_session_states(
+        &self,
+    ) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteSessionError>>;
 }
 
 impl From<RemoteSessionError> for ApiError {

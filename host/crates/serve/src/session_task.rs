@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::agent::{AgentSteeringHandle, AnswerSchema, TurnOutcome};
-use rind_lib::host::RequestedLoopTurn;
+use rind_lib::host::PluginLoopTurnRequest;
 use rind_lib::message::PromptImageAttachment;
 use rind_lib::point::payload::Source;
 use rind_lib::session;
@@ -40,18 +40,18 @@ pub(crate) struct SessionTurnRequest {
 }
 
 /// Work that a client or a loop requests from a session.
-pub(crate) enum RequestedSessionWork {
+pub(crate) enum AnyTurnRequest {
     /// Run a turn.
     Turn(Box<SessionTurnRequest>),
     /// Continue the interrupted turn.
     Continue,
     /// Run a turn that a loop requested.
-    Loop(Box<RequestedLoopTurn>),
+    Loop(Box<PluginLoopTurnRequest>),
 }
 
 /// Requested work of a session, with the channel for its outcome.
 pub(crate) struct SessionWorkRequest {
-    pub(crate) work: RequestedSessionWork,
+    pub(crate) work: AnyTurnRequest,
     /// Token that interrupts the turn. The turn then stops at once and stores its end.
     pub(crate) cancel: CancellationToken,
     pub(crate) reply: TurnOutcomeSender,
@@ -146,7 +146,7 @@ impl TurnCancellationTokens {
 
     /// Waits until a turn runs or is about to run (`is_running`), or until no turn does
     /// (`!is_running`).
-    pub(crate) async fn wait_until_turn_running_is(&self, is_running: bool) {
+    pub(crate) async fn wait_until_is_running_equals(&self, is_running: bool) {
         let mut turns = self.0.subscribe();
         // An error would mean that the sender was dropped, which is impossible while `self` borrows
         // it.
@@ -163,7 +163,7 @@ impl TurnCancellationTokens {
 
 /// Parts of an open session that are shared by the session's task and the handlers of API requests.
 #[derive(Clone)]
-pub(crate) struct SharedOpenSessionParts {
+pub(crate) struct SessionTaskSharedState {
     pub(crate) turns: Arc<TurnCancellationTokens>,
     pub(crate) events: Arc<SessionEventLog>,
     pub(crate) steering: AgentSteeringHandle,
@@ -183,7 +183,7 @@ pub(crate) struct SharedOpenSessionParts {
 pub(crate) async fn run_session_task(
     mut session: Session,
     mut orders: mpsc::Receiver<SessionWorkRequest>,
-    shared: SharedOpenSessionParts,
+    shared: SessionTaskSharedState,
 ) {
     loop {
         let order = tokio::select! {
@@ -197,7 +197,7 @@ pub(crate) async fn run_session_task(
                 // Drop the turn instead of interrupting it: the next program that opens the session
                 // continues the turn and writes its end.
                 () = shared.release.cancelled() => break,
-                () = run_requested_work(&mut session, order, &shared) => {}
+                () = run_requested_turns(&mut session, order, &shared) => {}
             },
             Ok(None) => break,
             // The session is idle. Accept no further requests for work, but carry out those that
@@ -218,10 +218,10 @@ pub(crate) async fn run_session_task(
 
 /// Runs the requested turn, and then further turns for steering texts that arrived too late for the
 /// turn before.
-async fn run_requested_work(
+async fn run_requested_turns(
     session: &mut Session,
     order: SessionWorkRequest,
-    shared: &SharedOpenSessionParts,
+    shared: &SessionTaskSharedState,
 ) {
     let SessionWorkRequest {
         work,
@@ -230,18 +230,17 @@ async fn run_requested_work(
     } = order;
     // A turn that has already ended only returns its stored outcome, so it runs without asking the
     // turn gate.
-    let is_known =
-        matches!(&work, RequestedSessionWork::Turn(order) if has_turn_ended(session, order));
+    let is_known = matches!(&work, AnyTurnRequest::Turn(order) if has_turn_ended(session, order));
     let turn = async {
         match work {
-            RequestedSessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
-            RequestedSessionWork::Continue => continue_turn(session, &cancel).await,
-            RequestedSessionWork::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
+            AnyTurnRequest::Turn(order) => run_turn(session, *order, &cancel).await,
+            AnyTurnRequest::Continue => continue_turn(session, &cancel).await,
+            AnyTurnRequest::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
         }
     };
     let outcome = match is_known {
         true => turn.await,
-        false => run_turn_if_gate_permits(shared, turn).await,
+        false => run_turn_if_admitted(shared, turn).await,
     };
     // An error of `send` means that the caller no longer waits for the outcome.
     let _ = reply.send(outcome);
@@ -251,7 +250,7 @@ async fn run_requested_work(
             ..SessionTurnRequest::default()
         };
         let turn = run_turn(session, order, &cancel);
-        if let Err(error) = run_turn_if_gate_permits(shared, turn).await {
+        if let Err(error) = run_turn_if_admitted(shared, turn).await {
             tracing::warn!(error = error.text, "a turn started by late texts failed");
         }
     }
@@ -266,21 +265,21 @@ fn has_turn_ended(session: &Session, order: &SessionTurnRequest) -> bool {
 }
 
 /// Runs a turn if the gate allows it, and then reports the turn's tokens and cost to the gate.
-async fn run_turn_if_gate_permits(
-    shared: &SharedOpenSessionParts,
+async fn run_turn_if_admitted(
+    shared: &SessionTaskSharedState,
     turn: impl Future<Output = TurnEndResult>,
 ) -> TurnEndResult {
     let Some(gate) = &shared.gate else {
         return turn.await;
     };
-    if let Err(refusal) = gate.begin().await {
+    if let Err(refusal) = gate.admit_and_count_turn().await {
         let event = serde_json::json!({"type": "turn-refused", "reason": refusal.text});
         shared.events.push_event("turn-refused", event.to_string());
         return Err(refusal.into());
     }
     let outcome = turn.await;
     if let Ok(outcome) = &outcome {
-        gate.end(&outcome.summary).await;
+        gate.record_finished_turn(&outcome.summary).await;
     }
     outcome
 }
@@ -289,7 +288,7 @@ async fn run_turn_if_gate_permits(
 /// interruption, the texts are dropped, with an event for each, because the user who interrupted
 /// the turn decides what happens next.
 fn take_late_steering_text(
-    shared: &SharedOpenSessionParts,
+    shared: &SessionTaskSharedState,
     cancel: &CancellationToken,
 ) -> Option<String> {
     let waiting = shared.steering.waiting_texts().into_iter();
@@ -344,7 +343,7 @@ async fn run_turn(
 /// Runs the turn of a loop. The loop and clients of the API can interrupt the turn.
 async fn run_loop_turn(
     session: &mut Session,
-    turn: RequestedLoopTurn,
+    turn: PluginLoopTurnRequest,
     cancel: &CancellationToken,
 ) -> TurnEndResult {
     let by_loop = turn.cancellation_token().clone();

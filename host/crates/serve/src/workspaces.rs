@@ -76,7 +76,7 @@ impl WorkspaceHosts {
     }
 
     /// Returns the host of the folder in which the server was started.
-    pub(crate) fn host_of_start_folder(&self) -> &Arc<WorkspaceHost> {
+    pub(crate) fn default_workspace_host(&self) -> &Arc<WorkspaceHost> {
         &self.first
     }
 

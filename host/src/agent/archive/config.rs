@@ -18,7 +18,7 @@ pub struct ArchivalConfig {
     /// Summary that replaces an archived turn.
     pub summary: ArchiveSummaryConfig,
     /// List of the holders in the system prompt.
-    pub list: ArchiveHolderListConfig,
+    pub list: ArchivalSubagentListConfig,
 }
 
 impl Section for ArchivalConfig {
@@ -28,14 +28,14 @@ impl Section for ArchivalConfig {
 /// Settings for the list of holders in the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ArchiveHolderListConfig {
+pub struct ArchivalSubagentListConfig {
     /// Longest list, in tokens, estimated. It names the newest holders and says how many older ones
     /// there are. Every request carries it. Default: 1000.
     #[serde(deserialize_with = "number::within::<0, 1_000_000, _, _>")]
     pub max_tokens: u64,
 }
 
-impl Default for ArchiveHolderListConfig {
+impl Default for ArchivalSubagentListConfig {
     fn default() -> Self {
         Self { max_tokens: 1000 }
     }

@@ -41,13 +41,13 @@ struct SessionToSearch {
 
 /// Names and errors of the searched transcripts, in the order in which they were added.
 #[derive(Default)]
-struct SearchedTranscripts {
+struct SearchedTranscriptList {
     names: Vec<String>,
     errors: Vec<String>,
     n_errors: usize,
 }
 
-impl SearchedTranscripts {
+impl SearchedTranscriptList {
     fn add_error(&mut self, text: String) {
         self.n_errors += 1;
         if self.errors.len() < MAX_REPORTED_TRANSCRIPT_ERRORS {
@@ -73,7 +73,7 @@ pub(super) async fn search_transcripts(
         .enumerate()
         .map(|(n, scope)| {
             let session = &scope.spec.session;
-            let ids = || session.with_all_messages(collect_message_ids);
+            let ids = || session.inspect_all_messages(collect_message_ids);
             SessionToSearch {
                 place: session.session_location(),
                 children: session.subagents(),
@@ -101,8 +101,8 @@ fn search_sessions(
     mut search: TranscriptPassageSearch,
     sessions: &[SessionToSearch],
     cancel: &CancellationToken,
-) -> (BestTranscriptPassages, SearchedTranscripts) {
-    let mut searched = SearchedTranscripts::default();
+) -> (BestTranscriptPassages, SearchedTranscriptList) {
+    let mut searched = SearchedTranscriptList::default();
     for session in sessions {
         session
             .place
@@ -159,7 +159,7 @@ fn find_turns_removed_by_compaction(
 fn describe_search_result(
     wanted: &str,
     best: &BestTranscriptPassages,
-    searched: &SearchedTranscripts,
+    searched: &SearchedTranscriptList,
 ) -> String {
     let (n, shown) = (best.n_found, best.passages.len());
     let n_searched = searched.names.len();
@@ -223,7 +223,7 @@ pub(super) async fn read_compacted_turn(
         return Ok(None);
     };
     let session = &scope.spec.session;
-    let here = session.with_all_messages(collect_message_ids);
+    let here = session.inspect_all_messages(collect_message_ids);
     let place = session.session_location();
     let read = tokio::task::spawn_blocking(move || find_turns_removed_by_compaction(&place, &here));
     let turns = read.await.unwrap_or_else(|_| Ok(Vec::new()))?;

@@ -1,7 +1,7 @@
 //! Archives the finished turns of one agent: records them as due, prepares them, moves each to a
 //! holder (a subagent that keeps the turn), and reports the outcome.
 //!
-//! Start from [`TurnArchiveQueue`].
+//! Start from [`TurnsToArchiveQueue`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::prepare::{
     ArchivePreparationTask, MAX_SUMMARY_ATTEMPTS, TurnNotArchivedReason, TurnPreparedForArchiving,
 };
 use super::trigger::{self, TurnArchivalFacts};
-use crate::agent::compact::CompactionRequestSizes;
+use crate::agent::compact::AgentRequestSizes;
 use crate::agent::scope::SharedTurnState;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
@@ -35,7 +35,7 @@ const SUMMARY_WAIT_TIMEOUT_ON_CLOSE: Duration = Duration::from_secs(3);
 /// Queue of an agent's turns that are to be archived: those that are prepared while the current
 /// turn runs, and the one whose messages are being moved to its holder.
 #[derive(Default)]
-pub(in crate::agent) struct TurnArchiveQueue {
+pub(in crate::agent) struct TurnsToArchiveQueue {
     /// Task that prepares earlier turns for archiving in the background, if one is running.
     preparing: Option<ArchivePreparationTask>,
     /// Task that moves the messages of a turn to the turn's holder, if one is running.
@@ -46,7 +46,7 @@ pub(in crate::agent) struct TurnArchiveQueue {
     begins_at: BTreeMap<u32, FramePosition>,
 }
 
-impl TurnArchiveQueue {
+impl TurnsToArchiveQueue {
     /// Starts to prepare the turns that are due for archiving, in the background while the turn
     /// `scope` runs.
     pub(in crate::agent) fn begin_preparing_due_turns(
@@ -82,7 +82,7 @@ impl TurnArchiveQueue {
     pub(in crate::agent) async fn record_turn_due_for_archive(
         &mut self,
         scope: &Arc<SharedTurnState>,
-        compaction: &CompactionRequestSizes,
+        compaction: &AgentRequestSizes,
         begins_at: FramePosition,
         stop: StopReason,
     ) {
@@ -106,7 +106,7 @@ impl TurnArchiveQueue {
             n_calls: n_calls.count(),
             tokens: compaction.estimate_messages_tokens(&spec.model, &finished.messages),
         };
-        let reason = trigger::turn_archive_reason(&spec.config.archival.trigger, &facts);
+        let reason = trigger::reason_to_archive_turn(&spec.config.archival.trigger, &facts);
         // Do not archive a turn with an unanswered call, because the call has not ended yet. Do not
         // archive a turn that continues an interrupted turn, because it has no input after which
         // the summary could be inserted.
@@ -125,7 +125,7 @@ impl TurnArchiveQueue {
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<SharedTurnState>,
-        compaction: &mut CompactionRequestSizes,
+        compaction: &mut AgentRequestSizes,
     ) {
         // Finish the move of a turn to its holder that an interrupted turn left incomplete.
         self.finish_moving_turn_to_archive(spec, scope, compaction)
@@ -155,7 +155,7 @@ impl TurnArchiveQueue {
 
     /// Waits, when the session is closed, until the turns are prepared for archiving, at most for
     /// [`SUMMARY_WAIT_TIMEOUT_ON_CLOSE`]. Returns whether any turn was being prepared.
-    pub(in crate::agent) async fn wait_for_preparation_before_close(
+    pub(in crate::agent) async fn wait_for_archival_preparation_before_close(
         &mut self,
         scope: &SharedTurnState,
     ) -> bool {
@@ -171,7 +171,7 @@ impl TurnArchiveQueue {
     }
 
     /// Cancels the background preparation of turns for archiving. The turns remain to be archived.
-    pub(in crate::agent) async fn cancel_preparation(&mut self) {
+    pub(in crate::agent) async fn cancel_archival_preparation(&mut self) {
         if let Some(mut archiving) = self.preparing.take() {
             archiving.stop_preparing_turns().await;
         }
@@ -181,13 +181,13 @@ impl TurnArchiveQueue {
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<SharedTurnState>,
-        compaction: &mut CompactionRequestSizes,
+        compaction: &mut AgentRequestSizes,
         prepared: TurnPreparedForArchiving,
     ) {
         let session = spec.session.clone();
         let due = prepared.due.clone();
         if prepared.finished.is_settled {
-            return record_due_turn_attempt(&session, &due, true);
+            return record_next_archive_attempt(&session, &due, true);
         }
         let mut slice = prepared.finished.messages_still_in_conversation(&session);
         // Compaction has removed the turn from the conversation, but the session file still has the
@@ -228,9 +228,9 @@ impl TurnArchiveQueue {
         // Use a blocking thread, because it continues to the end even if the turn is dropped.
         self.moving = Some(tokio::task::spawn_blocking(move || {
             let holder = prepared.holder.agent.clone();
-            let result = move_turn_to_holder(&session, &of_holder, prepared, &slice, stays);
+            let result = move_turn_to_subagent(&session, &of_holder, prepared, &slice, stays);
             if result.is_err() {
-                record_due_turn_attempt(&session, &due, due.tries + 1 >= MAX_SUMMARY_ATTEMPTS);
+                record_next_archive_attempt(&session, &due, due.tries + 1 >= MAX_SUMMARY_ATTEMPTS);
             }
             result
                 .map(|()| (holder, slice))
@@ -246,7 +246,7 @@ impl TurnArchiveQueue {
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<SharedTurnState>,
-        compaction: &mut CompactionRequestSizes,
+        compaction: &mut AgentRequestSizes,
     ) {
         let Some(moving) = &mut self.moving else {
             return;
@@ -255,8 +255,8 @@ impl TurnArchiveQueue {
         self.moving = None;
         match moved {
             Ok(Ok((holder, slice))) => {
-                compaction.allow_compaction_retry();
-                let caller = scope.turn_caller(0);
+                compaction.reset_compaction_backoffs();
+                let caller = scope.caller_info_for_step(0);
                 let shown = scope
                     .emitter
                     .text_for_observers(&caller, slice.summary.clone())
@@ -292,15 +292,15 @@ async fn report_turn_not_archived(
     let session = &spec.session;
     let why = match summary {
         Err(TurnNotArchivedReason::Refused(why)) => {
-            record_due_turn_attempt(session, &due, true);
+            record_next_archive_attempt(session, &due, true);
             why
         }
         Err(TurnNotArchivedReason::Later(why)) => {
-            record_due_turn_attempt(session, &due, false);
+            record_next_archive_attempt(session, &due, false);
             format!("its summary is not written yet: {why}; the next turn tries again")
         }
         Err(TurnNotArchivedReason::Failed(error)) => {
-            record_due_turn_attempt(session, &due, due.tries + 1 >= MAX_SUMMARY_ATTEMPTS);
+            record_next_archive_attempt(session, &due, due.tries + 1 >= MAX_SUMMARY_ATTEMPTS);
             return report_archive_session_error(spec, scope, messages, error).await;
         }
         Ok(_) => return,
@@ -332,7 +332,7 @@ async fn report_archive_session_error(
         message: why,
         plugin: None,
     };
-    let caller = scope.turn_caller(0);
+    let caller = scope.caller_info_for_step(0);
     scope
         .emitter
         .dispatch_hooks::<at::Error>(&caller, report)
@@ -346,7 +346,7 @@ pub(in crate::agent) fn warn_unsuitable_summary_style(spec: &AgentSpec) {
     let provider = spec.provider.name();
     if config.enabled && config.summary.style != config.summary.summary_style_for_provider(provider)
     {
-        spec.events.emit(Event::notice(
+        spec.events.emit(Event::create_host_notice(
             Level::Warn,
             format!(
                 "archival.summary.style = \"structured\" does not work well with {provider}, so summaries are written as paragraphs"
@@ -356,7 +356,7 @@ pub(in crate::agent) fn warn_unsuitable_summary_style(spec: &AgentSpec) {
 }
 
 /// Records an attempt to archive a due turn. `is_over` is whether this is the last attempt.
-fn record_due_turn_attempt(session: &Session, due: &TurnDueForArchiving, is_over: bool) {
+fn record_next_archive_attempt(session: &Session, due: &TurnDueForArchiving, is_over: bool) {
     record_archive_attempt(session, due.turn, &due.reason, due.tries + 1, is_over);
 }
 
@@ -385,7 +385,7 @@ struct MessagesKeptWithSummary {
 /// Writes a turn to the session file of its holder (the subagent that will contain the turn), then
 /// replaces the turn's messages in the conversation by `stays` and the summary. `stays` is `None`
 /// if compaction has already removed the messages.
-fn move_turn_to_holder(
+fn move_turn_to_subagent(
     session: &Session,
     of_holder: &SessionSpec,
     prepared: TurnPreparedForArchiving,
@@ -401,7 +401,7 @@ fn move_turn_to_holder(
     let agent = holder.agent.clone();
     // Remove incomplete holders (subagents for archived turns), which an earlier process may have
     // left when it was killed.
-    session::remove_unfinished_archived_turn_sessions(session);
+    session::remove_unfinished_archived_turn_holders(session);
     session.create_archive_holder_session(&agent, of_holder, finished.entries)?;
     let messages = match stays {
         Some(MessagesKeptWithSummary { asked, again }) => {
@@ -418,6 +418,6 @@ fn move_turn_to_holder(
     });
     // Remove the holder's file: no tool can query it, so it would only use disk space.
     replaced.inspect_err(|_| session.remove_archive_holder_session(&agent))?;
-    record_due_turn_attempt(session, &due, true);
+    record_next_archive_attempt(session, &due, true);
     session.sync()
 }

@@ -22,22 +22,22 @@ that fit best. Where the summary is enough, do not ask.";
 /// Returns the part of the system prompt that lists the holders (subagents that contain archived
 /// turns), with at most `max_tokens` tokens; `None` if there are no holders. The same holders
 /// result in the same bytes, so that the part does not change between requests.
-pub(in crate::agent) fn archive_holders_prompt_part(
+pub(in crate::agent) fn archival_subagents_prompt_part(
     session: &Session,
     max_tokens: u64,
 ) -> Option<PromptPart> {
-    let text = list_archive_holders(&session.subagents(), max_tokens)?;
+    let text = format_archival_subagent_list(&session.subagents(), max_tokens)?;
     Some(host_prompt_part(Tier::Volatile, "20-live-subagents", text))
 }
 
-fn list_archive_holders(children: &[SubagentSession], max_tokens: u64) -> Option<String> {
+fn format_archival_subagent_list(children: &[SubagentSession], max_tokens: u64) -> Option<String> {
     let holders: Vec<&SubagentSession> = children.iter().filter(|child| child.is_holder).collect();
     if holders.is_empty() {
         return None;
     }
     let mut text = format!("{LIVE_SUBAGENTS_PROMPT_INTRO}\n");
     let mut room = max_tokens
-        .saturating_sub(estimate_tokens(&text) + estimate_tokens(&unlisted_holder_count_line(0)));
+        .saturating_sub(estimate_tokens(&text) + estimate_tokens(&unlisted_subagent_count_line(0)));
     let mut n_older = holders.len();
     for holder in holders.iter().rev() {
         let line = format!("\n- id: {} | task: {}", holder.agent, holder.task);
@@ -49,14 +49,14 @@ fn list_archive_holders(children: &[SubagentSession], max_tokens: u64) -> Option
         text.push_str(&line);
     }
     if n_older > 0 {
-        text.push_str(&unlisted_holder_count_line(n_older));
+        text.push_str(&unlisted_subagent_count_line(n_older));
     }
     Some(text)
 }
 
 /// Returns the line with the number of holders (subagents that contain archived turns) that do not
 /// fit into the list.
-fn unlisted_holder_count_line(n: usize) -> String {
+fn unlisted_subagent_count_line(n: usize) -> String {
     format!(
         "\n- {n} older ones, not listed: find them with `query_subagent` and `search`, without an id"
     )
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn the_list_is_bounded_newest_first_and_says_how_many_older_ones_there_are() {
-        assert_eq!(list_archive_holders(&children(0), 1000), None);
-        let short = list_archive_holders(&children(3), 1000).unwrap();
+        assert_eq!(format_archival_subagent_list(&children(0), 1000), None);
+        let short = format_archival_subagent_list(&children(3), 1000).unwrap();
         let ids: Vec<&str> = short.lines().filter(|l| l.starts_with("- ")).collect();
         assert_eq!(ids[0], "- id: held-00000002 | task: Archive: task number 2");
         assert_eq!(ids.len(), 3);
         for (n, most) in [(500, 1000), (5000, 1000), (500, 3000)] {
-            let list = list_archive_holders(&children(n), most).unwrap();
+            let list = format_archival_subagent_list(&children(n), most).unwrap();
             assert!(estimate_tokens(&list) <= most + 10, "{n} {most}");
             let ids: Vec<&str> = list.lines().filter(|l| l.starts_with("- id")).collect();
             let last = list.lines().last().unwrap();
@@ -105,9 +105,12 @@ mod tests {
                 last.starts_with(&format!("- {n_older} older ones")),
                 "{last}"
             );
-            assert_eq!(list_archive_holders(&children(n), most).unwrap(), list);
+            assert_eq!(
+                format_archival_subagent_list(&children(n), most).unwrap(),
+                list
+            );
         }
-        let none = list_archive_holders(&children(3), 0).unwrap();
+        let none = format_archival_subagent_list(&children(3), 0).unwrap();
         assert!(none.contains("- 3 older ones, not listed"), "{none}");
     }
 }

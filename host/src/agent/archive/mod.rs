@@ -8,9 +8,9 @@
 //! query. Archival is atomic: the turn stays as it was until one entry is written that replaces its
 //! messages.
 //!
-//! When a turn ends, it is only [recorded](join::TurnArchiveQueue::record_turn_due_for_archive) as
-//! due in the session. Due turns are prepared while the next turn of the conversation runs, in this
-//! process or another, and moved between two steps of that turn. Therefore no turn waits for a
+//! When a turn ends, it is only [recorded](join::TurnsToArchiveQueue::record_turn_due_for_archive)
+//! as due in the session. Due turns are prepared while the next turn of the conversation runs, in
+//! this process or another, and moved between two steps of that turn. Therefore no turn waits for a
 //! summary, and a conversation without a further turn costs nothing. If the summary fails, the next
 //! turn tries again, a few times. If compaction has removed a due turn from the conversation, the
 //! turn is still archived, from the session's file.
@@ -31,7 +31,7 @@ mod transcript;
 mod trigger;
 
 pub use config::{
-    ArchivalConfig, ArchiveHolderListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
+    ArchivalConfig, ArchivalSubagentListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
     SummaryStyle, check_archival_config,
 };
 

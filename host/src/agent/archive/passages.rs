@@ -18,7 +18,7 @@ const SHOWN_BYTES_AFTER_PASSAGE: usize = 240;
 
 /// Number of characters at the end of a passage without a line feed, in which the last gap between
 /// words is searched.
-const WORD_GAP_SEARCH_CHARS: usize = 100;
+const MAX_WORD_BREAK_LOOKBACK_CHARS: usize = 100;
 
 /// Maximum number of passages of one transcript that are ranked against those of other transcripts.
 const MAX_RANKED_PASSAGES_PER_TRANSCRIPT: usize = 6;
@@ -163,7 +163,10 @@ fn find_passage_end(text: &str, limit: usize) -> usize {
     let head = text.get(..most).unwrap_or(text);
     let line = head.rfind('\n').map(|at| at + 1);
     let between_words = || {
-        let mut last = head.char_indices().rev().take(WORD_GAP_SEARCH_CHARS);
+        let mut last = head
+            .char_indices()
+            .rev()
+            .take(MAX_WORD_BREAK_LOOKBACK_CHARS);
         let (at, c) = last.find(|(_, c)| !c.is_alphanumeric())?;
         Some(at + c.len_utf8())
     };

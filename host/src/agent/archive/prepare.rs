@@ -11,13 +11,13 @@ use tokio::task::JoinHandle;
 
 use super::finished::FinishedTurnTranscript;
 use super::summary;
-use crate::agent::compact::remove_middle;
+use crate::agent::compact::truncate_text_middle;
 use crate::agent::request::NoModelAnswerReason;
 use crate::agent::scope::SharedTurnState;
 use crate::agent::spec::new_agent_id;
-use crate::agent::stop::blocking_hook_text;
+use crate::agent::stop::hook_block_reason;
 use crate::event::Event;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Message;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -27,11 +27,11 @@ use crate::text::format_error_chain;
 use crate::text::printable_text;
 
 /// Maximum number of characters of the user's first line of input that a holder's name contains.
-const MAX_INPUT_CHARS_IN_HOLDER_NAME: usize = 80;
+const MAX_SUBAGENT_NAME_INPUT_CHARS: usize = 80;
 
 /// Maximum number of turns that are prepared while one turn runs; the oldest turns are prepared
 /// first. Each may cost a request to the model.
-const MAX_TURNS_PREPARED_DURING_TURN: usize = 4;
+const MAX_ARCHIVE_PREPARATIONS_PER_RUNNING_TURN: usize = 4;
 
 /// Number of attempts at a summary before a turn is archived without one.
 pub(super) const MAX_SUMMARY_ATTEMPTS: u32 = 3;
@@ -75,14 +75,17 @@ impl ArchivePreparationTask {
         let ready: Arc<Mutex<Vec<TurnPreparedForArchiving>>> = Arc::default();
         let (scope, put) = (scope.clone(), ready.clone());
         let task = tokio::spawn(async move {
-            for (due, from) in due.into_iter().take(MAX_TURNS_PREPARED_DURING_TURN) {
+            for (due, from) in due
+                .into_iter()
+                .take(MAX_ARCHIVE_PREPARATIONS_PER_RUNNING_TURN)
+            {
                 let prepared = tokio::select! {
                     biased;
                     () = scope.cancel.cancelled() => return,
                     prepared = prepare_archive(&scope, due, from) => prepared,
                 };
                 if let Some(prepared) = prepared {
-                    lock(&put).push(prepared);
+                    lock_ignoring_poison(&put).push(prepared);
                 }
             }
         });
@@ -91,7 +94,7 @@ impl ArchivePreparationTask {
 
     /// Removes the prepared turns from the batch, and returns them.
     pub(super) fn take_prepared_archives(&self) -> Vec<TurnPreparedForArchiving> {
-        std::mem::take(&mut *lock(&self.ready))
+        std::mem::take(&mut *lock_ignoring_poison(&self.ready))
     }
 
     /// Whether the background task has ended, so that it prepares no further turns.
@@ -134,7 +137,10 @@ async fn prepare_archive(
         Ok(Err(error)) => {
             let why = format_error_chain(&error);
             let text = format!("turn {turn} cannot be archived, because it cannot be read: {why}");
-            scope.spec.events.emit(Event::notice(Level::Warn, text));
+            scope
+                .spec
+                .events
+                .emit(Event::create_host_notice(Level::Warn, text));
             return None;
         }
         Err(_) => return None,
@@ -142,7 +148,7 @@ async fn prepare_archive(
     let asked = finished.first_input().cloned()?;
     let holder = Holder {
         agent: new_agent_id("held").to_string(),
-        task: archive_holder_name(&asked.joined_text()),
+        task: archival_subagent_name(&asked.joined_text()),
     };
     let summary = summarize_finished_turn(scope, &due, &finished, &holder.agent).await?;
     Some(TurnPreparedForArchiving {
@@ -174,31 +180,32 @@ async fn summarize_finished_turn(
     if is_compacted {
         slice.messages.clone_from(&finished.messages);
     }
-    let caller = scope.turn_caller(0);
+    let caller = scope.caller_info_for_step(0);
     let judged = scope
         .emitter
         .dispatch_hooks::<at::BeforeArchive>(&caller, slice)
         .await;
-    if let Some(said) = blocking_hook_text(&judged) {
+    if let Some(said) = hook_block_reason(&judged) {
         let why = format!("refused by plugin {}: {}", said.plugin, said.text);
         return Some(Err(TurnNotArchivedReason::Refused(why)));
     }
     let own = judged.value.summary.trim();
     if !own.is_empty() {
-        return Some(Ok(remove_middle(own, summary::MAX_SUMMARY_BYTES)));
+        return Some(Ok(truncate_text_middle(own, summary::MAX_SUMMARY_BYTES)));
     }
     if is_compacted {
         return Some(Ok(COMPACTED_TURN_SUMMARY_PLACEHOLDER.to_owned()));
     }
-    let summary = match summary::request_summary(scope, &caller, &finished.messages, agent).await {
-        Ok(summary) => summary,
-        Err(NoModelAnswerReason::Session(error)) => {
-            return Some(Err(TurnNotArchivedReason::Failed(error)));
-        }
-        Err(NoModelAnswerReason::Cancelled) => return None,
-        // A hook refused the request for the summary, so do not archive the turn.
-        Err(no) => return Some(Err(TurnNotArchivedReason::Refused(no.to_string()))),
-    };
+    let summary =
+        match summary::ask_model_for_summary(scope, &caller, &finished.messages, agent).await {
+            Ok(summary) => summary,
+            Err(NoModelAnswerReason::Session(error)) => {
+                return Some(Err(TurnNotArchivedReason::Failed(error)));
+            }
+            Err(NoModelAnswerReason::Cancelled) => return None,
+            // A hook refused the request for the summary, so do not archive the turn.
+            Err(no) => return Some(Err(TurnNotArchivedReason::Refused(no.to_string()))),
+        };
     let why = match summary {
         Ok(text) => return Some(Ok(text)),
         Err(why) => why,
@@ -209,17 +216,20 @@ async fn summarize_finished_turn(
     let text = format!(
         "no summary of the archived turn could be written in {MAX_SUMMARY_ATTEMPTS} tries: {why}; the turn can still be read with `query_subagent`"
     );
-    scope.spec.events.emit(Event::notice(Level::Warn, text));
+    scope
+        .spec
+        .events
+        .emit(Event::create_host_notice(Level::Warn, text));
     Some(Ok(summary::SUMMARY_UNAVAILABLE_PLACEHOLDER.to_owned()))
 }
 
 /// Returns the name of a holder: `Archive:` and the first line of the user's message.
-fn archive_holder_name(asked: &str) -> String {
+fn archival_subagent_name(asked: &str) -> String {
     let line = asked.lines().map(str::trim).find(|line| !line.is_empty());
     let line: String = printable_text(line.unwrap_or_default())
         .replace('\t', " ")
         .chars()
-        .take(MAX_INPUT_CHARS_IN_HOLDER_NAME)
+        .take(MAX_SUBAGENT_NAME_INPUT_CHARS)
         .collect();
     format!("Archive: {}", line.trim_end())
 }
@@ -231,14 +241,17 @@ mod tests {
     #[test]
     fn a_holder_is_called_by_the_first_line_of_what_was_asked() {
         assert_eq!(
-            archive_holder_name("\n  Find the\tauth handler \nplease"),
+            archival_subagent_name("\n  Find the\tauth handler \nplease"),
             "Archive: Find the auth handler"
         );
-        assert_eq!(archive_holder_name(" \n"), "Archive: ");
+        assert_eq!(archival_subagent_name(" \n"), "Archive: ");
         assert_eq!(
-            archive_holder_name(&"é".repeat(200)).chars().count(),
-            9 + MAX_INPUT_CHARS_IN_HOLDER_NAME
+            archival_subagent_name(&"é".repeat(200)).chars().count(),
+            9 + MAX_SUBAGENT_NAME_INPUT_CHARS
         );
-        assert_eq!(archive_holder_name("a\u{1b}[2Kb"), "Archive: a\\u{1b}[2Kb");
+        assert_eq!(
+            archival_subagent_name("a\u{1b}[2Kb"),
+            "Archive: a\\u{1b}[2Kb"
+        );
     }
 }

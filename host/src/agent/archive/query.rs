@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::find::{read_compacted_turn, search_transcripts};
 use super::transcript::{
-    fence_transcript, messages_of_entries, render_transcript, search_transcript,
+    messages_of_entries, render_transcript, search_transcript, wrap_transcript_in_tags,
 };
-use crate::agent::ask::{HostQuestionToModel, ask_model_host_question, max_transcript_bytes};
+use crate::agent::ask::{HostQuestionToModel, ask_model_as_host, max_transcript_bytes};
 use crate::agent::scope::{ActiveTurns, SharedTurnState};
 use crate::agent::spec::{AgentSpec, QUERY_SUBAGENT_TOOL_NAME};
 use crate::agent::subagent::find::{UnresolvedSubagentReason, resolve_agent, unknown_agent_text};
@@ -90,13 +90,15 @@ impl QuerySubagentTool {
         let wanted = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let (prompt, words) = (wanted(asked.prompt), wanted(asked.search));
         if prompt.is_none() && words.is_none() {
-            return ToolOutput::error("say what you want to know: `search`, `prompt` or both");
+            return ToolOutput::from_error_content(
+                "say what you want to know: `search`, `prompt` or both",
+            );
         }
         if words
             .as_ref()
             .is_some_and(|w| w.len() > MAX_SEARCH_TEXT_BYTES)
         {
-            return ToolOutput::error(format!(
+            return ToolOutput::from_error_content(format!(
                 "`search` takes a few words, at most {MAX_SEARCH_TEXT_BYTES} bytes"
             ));
         }
@@ -104,27 +106,27 @@ impl QuerySubagentTool {
             .active_turns
             .find_active_turn(&ctx.caller.context.agent)
         else {
-            return ToolOutput::error("no turn is running");
+            return ToolOutput::from_error_content("no turn is running");
         };
         let scopes = self.scopes_to_search(scope);
         let Some(id) = wanted(asked.id) else {
             return match search_passages(&scopes, prompt.as_deref(), words.as_deref()).await {
                 Ok(found) => answer_query_from_search_results(&scopes, ctx, prompt, found).await,
-                Err(why) => ToolOutput::error(why),
+                Err(why) => ToolOutput::from_error_content(why),
             };
         };
         let (id, messages) = match read_transcript(&scopes, id.trim()).await {
             Ok(found) => found,
-            Err(why) => return ToolOutput::error(why),
+            Err(why) => return ToolOutput::from_error_content(why),
         };
         let found = words.map(|words| search_transcript(&messages, &words));
         let transcript = prompt.is_some().then(|| {
             let most = scopes
                 .first()
                 .map_or(0, |scope| max_transcript_bytes(&scope.spec));
-            fence_transcript(&render_transcript(&messages, usize::MAX, most))
+            wrap_transcript_in_tags(&render_transcript(&messages, usize::MAX, most))
         });
-        let found = SubagentQuerySourceTexts {
+        let found = SubagentQueryContext {
             agent: Some(id),
             transcript: transcript.unwrap_or_default(),
             lines: found,
@@ -147,7 +149,7 @@ impl QuerySubagentTool {
 }
 
 /// Texts from which a question about archived turns and subagents is answered.
-struct SubagentQuerySourceTexts {
+struct SubagentQueryContext {
     /// Id of the queried subagent; `None` if all were searched.
     agent: Option<String>,
     /// Transcript for the model, enclosed in marks that the text of the transcript cannot contain.
@@ -162,12 +164,12 @@ async fn search_passages(
     scopes: &[Arc<SharedTurnState>],
     prompt: Option<&str>,
     words: Option<&str>,
-) -> Result<SubagentQuerySourceTexts, String> {
+) -> Result<SubagentQueryContext, String> {
     let wanted = words.or(prompt).unwrap_or_default();
     let most = wanted.floor_char_boundary(MAX_SEARCH_TEXT_BYTES);
     let lines = search_transcripts(scopes, wanted.get(..most).unwrap_or(wanted)).await?;
-    let transcript = prompt.map(|_| fence_transcript(&lines));
-    Ok(SubagentQuerySourceTexts {
+    let transcript = prompt.map(|_| wrap_transcript_in_tags(&lines));
+    Ok(SubagentQueryContext {
         agent: None,
         transcript: transcript.unwrap_or_default(),
         lines: Some(lines),
@@ -180,9 +182,9 @@ async fn answer_query_from_search_results(
     scopes: &[Arc<SharedTurnState>],
     ctx: &ToolCtx,
     prompt: Option<String>,
-    material: SubagentQuerySourceTexts,
+    material: SubagentQueryContext,
 ) -> ToolOutput {
-    let SubagentQuerySourceTexts {
+    let SubagentQueryContext {
         agent,
         transcript,
         lines: found,
@@ -199,11 +201,11 @@ async fn answer_query_from_search_results(
         );
         return match found {
             Some(found) => ToolOutput::ok(format!("[{why}]\n\n{found}")),
-            None => ToolOutput::error(format!("{why}; `search` needs no model")),
+            None => ToolOutput::from_error_content(format!("{why}; `search` needs no model")),
         };
     }
     let lines = match (&found, &agent) {
-        (Some(found), Some(_)) => format!("\n\nLines of it:\n{}", fence_transcript(found)),
+        (Some(found), Some(_)) => format!("\n\nLines of it:\n{}", wrap_transcript_in_tags(found)),
         // Omit the found lines, because the transcript already consists of them.
         _ => String::new(),
     };
@@ -215,15 +217,12 @@ async fn answer_query_from_search_results(
         prompt: format!("{transcript}{lines}\n\n{prompt}"),
         max_tokens: MAX_ANSWER_TOKENS,
     };
-    match (
-        ask_model_host_question(scope, &ctx.caller, question).await,
-        found,
-    ) {
+    match (ask_model_as_host(scope, &ctx.caller, question).await, found) {
         (Ok(answer), None) => ToolOutput::ok(answer),
         (Ok(answer), Some(found)) => ToolOutput::ok(format!("{answer}\n\n{found}")),
         // If the model gives no answer, still return the results of the text search.
         (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
-        (Err(no), None) => ToolOutput::error(format!(
+        (Err(no), None) => ToolOutput::from_error_content(format!(
             "{no}; `search` finds lines in the subagent's messages without a model"
         )),
     }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::SummaryStyle;
-use super::transcript::{fence_transcript, render_transcript};
-use crate::agent::ask::{HostQuestionToModel, ask_model_host_question, max_transcript_bytes};
-use crate::agent::compact::remove_middle;
+use super::transcript::{render_transcript, wrap_transcript_in_tags};
+use crate::agent::ask::{HostQuestionToModel, ask_model_as_host, max_transcript_bytes};
+use crate::agent::compact::truncate_text_middle;
 use crate::agent::request::NoModelAnswerReason;
 use crate::agent::scope::SharedTurnState;
 use crate::json::strip_code_fence;
@@ -16,7 +16,7 @@ use crate::point::caller::Caller;
 pub(super) const SUMMARY_UNAVAILABLE_PLACEHOLDER: &str = "[summary unavailable]";
 
 /// Prefix of a summary that is not the requested JSON.
-const UNPARSED_SUMMARY_PREFIX: &str = "[unparsed] ";
+const NON_JSON_SUMMARY_PREFIX: &str = "[unparsed] ";
 
 /// Maximum number of tokens of a summary.
 const MAX_SUMMARY_TOKENS: u32 = 2000;
@@ -26,7 +26,7 @@ const MAX_SUMMARY_TOKENS: u32 = 2000;
 pub(super) const MAX_SUMMARY_BYTES: usize = 16 << 10;
 
 /// Maximum length of a call's arguments or a result in the transcript for the model, in bytes.
-const MAX_CALL_PART_BYTES_IN_TRANSCRIPT: usize = 4000;
+const MAX_TRANSCRIPT_CALL_TEXT_BYTES: usize = 4000;
 
 /// Maximum number of findings of a structured summary.
 const MAX_FINDINGS_PER_SUMMARY: usize = 5;
@@ -65,7 +65,7 @@ struct StructuredSummary {
 ///
 /// # Errors
 /// A hook refused the request, the turn was interrupted, or the session cannot be written.
-pub(super) async fn request_summary(
+pub(super) async fn ask_model_for_summary(
     scope: &SharedTurnState,
     caller: &Caller,
     messages: &[Message],
@@ -77,9 +77,9 @@ pub(super) async fn request_summary(
         SummaryStyle::Structured => JSON_SUMMARY_FORMAT_PROMPT,
         SummaryStyle::Paragraph => PARAGRAPH_SUMMARY_FORMAT_PROMPT,
     };
-    let transcript = fence_transcript(&render_transcript(
+    let transcript = wrap_transcript_in_tags(&render_transcript(
         messages,
-        MAX_CALL_PART_BYTES_IN_TRANSCRIPT,
+        MAX_TRANSCRIPT_CALL_TEXT_BYTES,
         max_transcript_bytes(&scope.spec),
     ));
     let question = HostQuestionToModel {
@@ -90,7 +90,7 @@ pub(super) async fn request_summary(
         prompt: format!("{transcript}\n\nSum up this turn."),
         max_tokens: MAX_SUMMARY_TOKENS,
     };
-    let asked = ask_model_host_question(scope, caller, question);
+    let asked = ask_model_as_host(scope, caller, question);
     Ok(match tokio::time::timeout(config.timeout(), asked).await {
         Err(_) => Err(format!("it took longer than {} s", config.timeout_seconds)),
         Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
@@ -109,9 +109,9 @@ fn format_summary(style: SummaryStyle, text: &str) -> String {
     let text = match style {
         SummaryStyle::Paragraph => text.to_owned(),
         SummaryStyle::Structured => parse_structured_summary(text)
-            .unwrap_or_else(|| format!("{UNPARSED_SUMMARY_PREFIX}{text}")),
+            .unwrap_or_else(|| format!("{NON_JSON_SUMMARY_PREFIX}{text}")),
     };
-    remove_middle(&text, MAX_SUMMARY_BYTES)
+    truncate_text_middle(&text, MAX_SUMMARY_BYTES)
 }
 
 fn parse_structured_summary(text: &str) -> Option<String> {

@@ -12,17 +12,17 @@ use crate::agent::spec::QUERY_SUBAGENT_TOOL_NAME;
 use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
 use crate::event::EventSender;
 use crate::point::payload::Source;
-use crate::provider::scripted::{Reply, Script, Scripted, When};
+use crate::provider::scripted::{Reply, ReplyCondition, Script, Scripted};
 use crate::session::{Session, SessionSpec, SessionStore};
 use crate::tool::approval::AllowAllApprover;
 use crate::tool::builtin;
-use crate::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use crate::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
 
 fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
     let mut tools = ToolRegistry::default();
-    let workspace = Arc::new(Workspace::open(place).unwrap());
+    let workspace = Arc::new(Workspace::open_root_folder(place).unwrap());
     for tool in builtin::unconfined_built_in_tools(&workspace) {
         tools.add(tool).unwrap();
     }
@@ -38,15 +38,15 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
         deferred: Arc::default(),
         hooks: Arc::default(),
         policy: Arc::new(ToolPolicy {
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 yes: true,
-                ..ToolPolicyRunMode::default()
+                ..ToolPolicyOptions::default()
             },
             ..ToolPolicy::default()
         }),
         approver: Arc::new(AllowAllApprover),
         session,
-        events: EventSender::channel().0,
+        events: EventSender::new_with_receiver().0,
         keep_in_store: Arc::new(|_, _, _| {}),
         config,
         workspace: place.to_owned(),
@@ -101,9 +101,9 @@ async fn run_continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool
         ..Reply::text("done again")
     });
     script.push(Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             contains: Some("Sum up this turn.".to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         times: Some(0),
         ..Reply::text("{\"outcome\":\"read\"}")

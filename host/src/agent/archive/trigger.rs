@@ -1,5 +1,5 @@
 //! Decides whether a finished turn is archived, and for which reason. The module has no side
-//! effects. Start from [`turn_archive_reason`].
+//! effects. Start from [`reason_to_archive_turn`].
 
 use super::config::ArchiveTriggerConfig;
 use crate::point::payload::StopReason;
@@ -21,7 +21,7 @@ pub(super) struct TurnArchivalFacts {
 /// Only a turn that ended with an answer or at the step limit is archived: after a turn that was
 /// interrupted, refused or failed, the next turn usually continues the same work. An agent at
 /// `depth_cap` archives nothing.
-pub(super) fn turn_archive_reason(
+pub(super) fn reason_to_archive_turn(
     config: &ArchiveTriggerConfig,
     facts: &TurnArchivalFacts,
 ) -> Option<&'static str> {
@@ -73,7 +73,11 @@ mod tests {
                 n_calls,
                 tokens,
             };
-            assert_eq!(turn_archive_reason(config, &facts), expected, "{facts:?}");
+            assert_eq!(
+                reason_to_archive_turn(config, &facts),
+                expected,
+                "{facts:?}"
+            );
         }
     }
 }

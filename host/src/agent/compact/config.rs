@@ -58,7 +58,7 @@ const UNKNOWN_WINDOW_COMPACTION_THRESHOLD: u64 = 80_000;
 /// Percentage of the model's window, without the part that is reserved for the answer, that a
 /// request may use before the conversation is compacted. The rest is reserved for the next tool
 /// results and for the error of the estimate.
-const COMPACTION_THRESHOLD_WINDOW_PERCENT: u64 = 80;
+const COMPACTION_THRESHOLD_PERCENT: u64 = 80;
 
 /// Minimum of a threshold that is computed from the window. With a lower threshold, only the system
 /// prompt would fit.
@@ -117,7 +117,7 @@ impl CompactConfig {
             window - answer.min(window / 4)
         });
         let follows = room.map(|room| {
-            (room / 100 * COMPACTION_THRESHOLD_WINDOW_PERCENT).max(MIN_COMPACTION_THRESHOLD_TOKENS)
+            (room / 100 * COMPACTION_THRESHOLD_PERCENT).max(MIN_COMPACTION_THRESHOLD_TOKENS)
         });
         let threshold = self.threshold_tokens.or(follows);
         let keep = match self.threshold_tokens.is_none() {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::{Blob, Content, Message, Part, ToolSpec};
 use crate::provider::{Request, SystemPromptBlock};
 use crate::tokens;
@@ -26,7 +26,7 @@ const BLOB_PLACEHOLDER_TOKENS: u64 = 32;
 /// Minimum estimate, in tokens, of a request from which the ratio of reported to estimated tokens
 /// is learned. In a smaller request, the tokens that the provider adds outweigh those of the
 /// conversation.
-const MIN_TOKENS_TO_LEARN_RATIO: u64 = 500;
+const MIN_TOKENS_TO_CORRECT_ESTIMATE: u64 = 500;
 
 /// Bounds of the ratio between reported and estimated tokens. A ratio outside them means that the
 /// report is wrong, or that a hook sent a different request.
@@ -52,7 +52,7 @@ pub(super) struct TokenEstimateCorrection {
 impl TokenEstimateCorrection {
     /// Updates the ratio of reported to estimated tokens with those of a request.
     pub(super) fn learn_ratio(&mut self, estimated: u64, reported: u64) {
-        if estimated < MIN_TOKENS_TO_LEARN_RATIO || reported == 0 {
+        if estimated < MIN_TOKENS_TO_CORRECT_ESTIMATE || reported == 0 {
             return;
         }
         let measured = (reported as f64 / estimated as f64).clamp(
@@ -84,7 +84,8 @@ pub(super) struct TokenCounter {
 impl TokenCounter {
     pub(super) fn message_tokens(&self, model: &str, message: &Message) -> u64 {
         let size = |text: &str| self.text_tokens(text);
-        MESSAGE_OVERHEAD_TOKENS + sum_content_sizes(message, &size, &blob_token_counter(model))
+        MESSAGE_OVERHEAD_TOKENS
+            + sum_content_sizes(message, &size, &create_blob_token_counter(model))
     }
 
     pub(super) fn messages_tokens<'a>(
@@ -116,11 +117,11 @@ impl TokenCounter {
             return tokens::count_tokens(text);
         }
         let key = self.hash.hash_one(text);
-        if let Some(n) = lock(&self.known).get(&key) {
+        if let Some(n) = lock_ignoring_poison(&self.known).get(&key) {
             return *n;
         }
         let n = tokens::count_tokens(text);
-        let mut known = lock(&self.known);
+        let mut known = lock_ignoring_poison(&self.known);
         if known.len() >= MAX_CACHED_TOKEN_COUNTS {
             known.clear();
         }
@@ -137,7 +138,7 @@ pub(in super::super) fn estimate_request_tokens(request: &Request) -> u64 {
         &request.tools,
         &request.messages,
         &tokens::count_tokens,
-        &blob_token_counter(&request.model),
+        &create_blob_token_counter(&request.model),
     )
 }
 
@@ -148,7 +149,7 @@ pub(in super::super) fn estimate_request_tokens_roughly(request: &Request) -> u6
         &request.tools,
         &request.messages,
         &tokens::estimate_tokens,
-        &blob_token_counter(&request.model),
+        &create_blob_token_counter(&request.model),
     )
 }
 
@@ -217,7 +218,7 @@ impl RequestTokenUpperBound {
 
     /// Drops the token counts that the provider reported last, because the conversation has
     /// changed.
-    pub(super) fn forget_last_report(&mut self) {
+    pub(super) fn forget_reported_tokens(&mut self) {
         self.reported = None;
     }
 }
@@ -235,7 +236,7 @@ pub(super) fn max_request_tokens<'a>(
 }
 
 /// Estimates the tokens of a request roughly, without the tokenizer.
-pub(super) fn estimate_parts_roughly<'a>(
+pub(super) fn estimate_tokens_without_tokenizer<'a>(
     system: &[SystemPromptBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
@@ -270,7 +271,7 @@ fn estimate_system_and_tools<'a>(
 
 /// Returns a function that counts the tokens of a blob for a model. A blob that is not sent as an
 /// image counts as a short line of text.
-fn blob_token_counter(model: &str) -> impl Fn(&Blob) -> u64 {
+fn create_blob_token_counter(model: &str) -> impl Fn(&Blob) -> u64 {
     move |blob| match blob.model_rejection_reason() {
         None => tokens::count_image_tokens(model, blob.pixels),
         Some(_) => BLOB_PLACEHOLDER_TOKENS,
@@ -371,7 +372,7 @@ mod tests {
         assert_eq!(bound.record_reported_tokens(0), 1000);
         check(&mut bound, sizes(1000, 7000, 0), 6000);
         bound.record_reported_tokens(2000);
-        bound.forget_last_report();
+        bound.forget_reported_tokens();
         check(&mut bound, sizes(1000, 7000, 0), 6000);
     }
 
@@ -384,7 +385,10 @@ mod tests {
             "read_file",
             serde_json::json!({"path": "station.toml"}),
         ));
-        let said = Message::new(Role::Assistant, vec![Content::text(text.clone()), call]);
+        let said = Message::new(
+            Role::Assistant,
+            vec![Content::from_text(text.clone()), call],
+        );
         let n = counter.message_tokens("m", &said);
         let parts = tokens::count_tokens(&text)
             + tokens::count_tokens("12")

@@ -23,7 +23,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::fit::remove_middle;
+use super::fit::truncate_text_middle;
 use crate::message::{Message, Origin, Role};
 use crate::text::escape_and_truncate_line;
 
@@ -32,7 +32,7 @@ const TOUCHED_FILES_HEADING: &str = "Files touched";
 const USED_TOOLS_HEADING: &str = "Tools used";
 const LAST_ASSISTANT_TEXTS_HEADING: &str = "What the assistant said last";
 const LAST_TOOL_RESULTS_HEADING: &str = "Last results of tools, their first lines";
-const STANDING_ERRORS_HEADING: &str = "Errors that stand";
+const UNRESOLVED_ERRORS_HEADING: &str = "Errors that stand";
 const EARLIER_SUMMARY_HEADING: &str = "Earlier summary";
 
 /// Maximum length of a user's request in the summary, in bytes. In a longer request, the middle is
@@ -92,7 +92,7 @@ impl CompactionSummaryContent {
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
                 self.requests
-                    .push(remove_middle(text, MAX_SUMMARY_USER_REQUEST_BYTES));
+                    .push(truncate_text_middle(text, MAX_SUMMARY_USER_REQUEST_BYTES));
             }
             Role::Assistant if !text.is_empty() => self
                 .said
@@ -164,7 +164,7 @@ impl CompactionSummaryContent {
                     }
                     LAST_ASSISTANT_TEXTS_HEADING => self.said.push(bullet),
                     LAST_TOOL_RESULTS_HEADING => self.results.push(bullet),
-                    STANDING_ERRORS_HEADING => {
+                    UNRESOLVED_ERRORS_HEADING => {
                         let (subject, line) = bullet.split_once(" → ").unwrap_or((&bullet, ""));
                         self.errors.push((subject.to_owned(), line.to_owned()));
                     }
@@ -192,7 +192,7 @@ impl CompactionSummaryContent {
             write_section(
                 &mut text,
                 EARLIER_SUMMARY_HEADING,
-                &[remove_middle(&self.earlier, limit / 3)],
+                &[truncate_text_middle(&self.earlier, limit / 3)],
                 half,
             );
         }
@@ -205,7 +205,7 @@ impl CompactionSummaryContent {
         );
         write_section(
             &mut text,
-            STANDING_ERRORS_HEADING,
+            UNRESOLVED_ERRORS_HEADING,
             last_n_items(&errors.collect::<Vec<_>>(), n_errors),
             limit,
         );
@@ -275,7 +275,7 @@ fn is_section_title(title: &str) -> bool {
         USED_TOOLS_HEADING,
         LAST_ASSISTANT_TEXTS_HEADING,
         LAST_TOOL_RESULTS_HEADING,
-        STANDING_ERRORS_HEADING,
+        UNRESOLVED_ERRORS_HEADING,
         EARLIER_SUMMARY_HEADING,
     ]
     .contains(&title)

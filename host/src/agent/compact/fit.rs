@@ -48,7 +48,7 @@ fn truncate_message_results(message: &mut Message, longest: usize) -> usize {
         {
             // Images in the result are replaced by a line with media type and size, because an
             // image costs as many tokens as a long text.
-            result.content = remove_middle(&result.content.text(), longest).into();
+            result.content = truncate_text_middle(&result.content.text(), longest).into();
             n_cut += 1;
         }
     }
@@ -66,7 +66,7 @@ fn truncate_message_results(message: &mut Message, longest: usize) -> usize {
 /// [1234 bytes were cut here to make room]
 /// the last lines
 /// ```
-pub(in crate::agent) fn remove_middle(text: &str, limit: usize) -> String {
+pub(in crate::agent) fn truncate_text_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_cut_keeps_both_ends_and_whole_characters() {
-        assert_eq!(remove_middle("short", 5), "short");
-        let cut = remove_middle(&"é".repeat(100), 21);
+        assert_eq!(truncate_text_middle("short", 5), "short");
+        let cut = truncate_text_middle(&"é".repeat(100), 21);
         assert!(cut.starts_with("ééééé\n[180 bytes"), "{cut}");
         assert!(cut.ends_with("]\nééééé"), "{cut}");
     }

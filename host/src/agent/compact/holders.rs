@@ -2,7 +2,7 @@
 //!
 //! Archived turns are kept by subagents (holders). The summary also replaces the messages that
 //! named the holders, so without this line the model would lose their ids. Start from
-//! [`archived_turn_holders_line`].
+//! [`archival_subagents_line`].
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use crate::session::SubagentSession;
 const ARCHIVED_TURNS_LINE_PREFIX: &str = "\n\n[how to read what this replaces: ";
 
 /// Maximum number of holders (subagents that contain archived turns) whose ids the line contains.
-const MAX_HOLDER_IDS_IN_LINE: usize = 20;
+const MAX_LISTED_ARCHIVAL_SUBAGENT_IDS: usize = 20;
 
 /// Returns the line that follows a summary of compacted messages. The line contains the ids of
 /// those holders (subagents that keep archived turns) among `children` that no message in `stays`
 /// names, the newest first.
-pub(super) fn archived_turn_holders_line<'a>(
+pub(super) fn archival_subagents_line<'a>(
     children: &[SubagentSession],
     stays: impl IntoIterator<Item = &'a Message>,
 ) -> String {
@@ -32,10 +32,10 @@ pub(super) fn archived_turn_holders_line<'a>(
         .filter(|id| !named.contains(id))
         .collect();
     let listed = gone
-        .get(..MAX_HOLDER_IDS_IN_LINE)
+        .get(..MAX_LISTED_ARCHIVAL_SUBAGENT_IDS)
         .unwrap_or(&gone)
         .join(", ");
-    let turns = match gone.len().saturating_sub(MAX_HOLDER_IDS_IN_LINE) {
+    let turns = match gone.len().saturating_sub(MAX_LISTED_ARCHIVAL_SUBAGENT_IDS) {
         _ if gone.is_empty() => String::new(),
         0 => format!("archived turns are kept by {listed}; "),
         n_older => format!(
@@ -48,7 +48,7 @@ pub(super) fn archived_turn_holders_line<'a>(
 }
 
 /// Returns the text of a summary without the line about the holders of archived turns.
-pub(super) fn strip_archived_turn_holders_line(text: &str) -> &str {
+pub(super) fn strip_archival_subagents_line(text: &str) -> &str {
     match text.rsplit_once(ARCHIVED_TURNS_LINE_PREFIX) {
         Some((summary, line)) if line.ends_with(']') && !line.contains('\n') => summary,
         _ => text,
@@ -79,21 +79,21 @@ mod tests {
             Message::for_archived_turn("held-2", "s"),
             Message::text(Role::User, "[archived turn]\nsubagent_id: held-1"),
         ];
-        let line = archived_turn_holders_line(&children(3), &stays);
+        let line = archival_subagents_line(&children(3), &stays);
         assert!(line.contains("are kept by held-1, held-0; "), "{line}");
-        let line = archived_turn_holders_line(&children(30), &stays);
+        let line = archival_subagents_line(&children(30), &stays);
         assert!(line.contains("kept by held-29, held-28"), "{line}");
         assert!(line.contains("held-10 and 9 older ones"), "{line}");
-        let none = archived_turn_holders_line(&[], &[]);
+        let none = archival_subagents_line(&[], &[]);
         assert!(!none.contains("held"), "{none}");
         for line in [line, none] {
             assert_eq!(
-                strip_archived_turn_holders_line(&format!("## Files\n- a{line}")),
+                strip_archival_subagents_line(&format!("## Files\n- a{line}")),
                 "## Files\n- a"
             );
         }
         assert_eq!(
-            strip_archived_turn_holders_line("a\n\n[how to read what this replaces: x"),
+            strip_archival_subagents_line("a\n\n[how to read what this replaces: x"),
             "a\n\n[how to read what this replaces: x"
         );
     }

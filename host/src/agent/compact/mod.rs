@@ -3,7 +3,7 @@
 //! Decides when to compact, which messages to replace, and by which summary; hooks of
 //! `before-compact` may refuse the compaction or provide their own summary. The session keeps every
 //! entry, but from then on only the shorter conversation is sent to the model, even after the
-//! session is resumed. Start from [`CompactionRequestSizes::compact_messages`].
+//! session is resumed. Start from [`AgentRequestSizes::compact_conversation_if_needed`].
 
 pub(super) mod config;
 mod estimate;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use config::CompactConfig;
 pub(super) use estimate::{estimate_request_tokens, estimate_request_tokens_roughly};
-pub(super) use fit::remove_middle;
+pub(super) use fit::truncate_text_middle;
 
 use self::config::ModelRequestTokenLimits;
 use self::estimate::{
@@ -27,9 +27,9 @@ use self::estimate::{
 use self::slice::{MinKeptTailSize, PreservedTurnInput};
 use super::ctx::TurnContext;
 use super::spec::QUERY_SUBAGENT_TOOL_NAME;
-use super::stop::{EarlyTurnEndReason, blocking_hook_text};
+use super::stop::{EarlyTurnEndReason, hook_block_reason};
 use crate::event::Event;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -47,15 +47,15 @@ const SUMMARY_MESSAGE_PREFIX: &str = "[summary of earlier messages, which were t
 /// The messages to replace must have at least this fraction (1/10) of the threshold's tokens.
 /// Otherwise, if the messages that are kept are already too long, a compaction would run at every
 /// step.
-const MIN_REPLACED_THRESHOLD_DIVISOR: u64 = 10;
+const MIN_COMPACTED_TOKENS_DIVISOR: u64 = 10;
 
 /// Fraction (1/4) of the threshold up to which input of the running turn is always kept. Longer
 /// input may be removed, because a user may paste a file that fills the window.
-const KEPT_INPUT_THRESHOLD_DIVISOR: u64 = 4;
+const MAX_KEPT_INPUT_TOKENS_DIVISOR: u64 = 4;
 
 /// Minimum number of tokens to replace when a user asks for compaction. A summary of fewer tokens
 /// would be no shorter than the messages.
-const MIN_REPLACED_TOKENS_ON_USER_REQUEST: u64 = 200;
+const MIN_MANUAL_COMPACTION_TOKENS: u64 = 200;
 
 /// Number of messages at the end that remain when a user asks for compaction: the last input and
 /// the answer to it.
@@ -66,7 +66,7 @@ const KEPT_TAIL_MESSAGES_ON_USER_REQUEST: usize = 2;
 /// They are kept per model: tokenizers differ, and a request that is too long for a small model
 /// says nothing about the window of the conversation's model.
 #[derive(Debug, Default)]
-pub(super) struct CompactionRequestSizes {
+pub(super) struct AgentRequestSizes {
     counter: Arc<TokenCounter>,
     models: HashMap<String, ModelRequestSizes>,
 }
@@ -88,9 +88,9 @@ struct ModelRequestSizes {
 }
 
 impl ModelRequestSizes {
-    fn allow_compaction_retry(&mut self) {
+    fn reset_compaction_backoff(&mut self) {
         self.not_below = 0;
-        self.bound.forget_last_report();
+        self.bound.forget_reported_tokens();
     }
 
     /// Postpones compaction until the conversation has a tenth more than `tokens` tokens.
@@ -99,7 +99,7 @@ impl ModelRequestSizes {
     }
 }
 
-impl CompactionRequestSizes {
+impl AgentRequestSizes {
     /// Records the tokens that a provider reported for a request that was prepared for `model`. The
     /// numbers are recorded for `model` even if hooks sent the request to another model.
     pub(super) fn record_reported_usage(&mut self, model: &str, request: &Request, reported: u64) {
@@ -130,15 +130,15 @@ impl CompactionRequestSizes {
         let sizes = self.request_sizes_for_model(model);
         let tokens = sizes.gauge.corrected_tokens(counted);
         sizes.refused = sizes.refused.min(Some(tokens)).or(Some(tokens));
-        sizes.allow_compaction_retry();
+        sizes.reset_compaction_backoff();
     }
 
     /// Allows compaction again after the conversation has changed, because compaction may now be
     /// able to remove enough.
-    pub(super) fn allow_compaction_retry(&mut self) {
+    pub(super) fn reset_compaction_backoffs(&mut self) {
         self.models
             .values_mut()
-            .for_each(ModelRequestSizes::allow_compaction_retry);
+            .for_each(ModelRequestSizes::reset_compaction_backoff);
     }
 
     fn request_sizes_for_model(&mut self, model: &str) -> &mut ModelRequestSizes {
@@ -151,7 +151,7 @@ impl CompactionRequestSizes {
     }
 }
 
-impl CompactionRequestSizes {
+impl AgentRequestSizes {
     /// Returns the conversation without compacting it, for a side request to another model. The
     /// window of that model must not cause compaction for the model of the turn.
     pub(super) async fn uncompacted_messages(
@@ -160,13 +160,15 @@ impl CompactionRequestSizes {
         model: &str,
     ) -> Vec<Message> {
         let provider = ctx.scope.spec.provider.clone();
-        provider.learn(model, &ctx.scope.cancel).await;
+        provider
+            .update_model_profile(model, &ctx.scope.cancel)
+            .await;
         ctx.scope.spec.session.messages()
     }
 
     /// Returns the conversation for the next request to `model`. Compacts it first if it is too
     /// long.
-    pub(super) async fn compact_messages(
+    pub(super) async fn compact_conversation_if_needed(
         &mut self,
         ctx: &TurnContext,
         model: &str,
@@ -174,7 +176,9 @@ impl CompactionRequestSizes {
     ) -> Result<Vec<Message>, EarlyTurnEndReason> {
         let messages = ctx.scope.spec.session.messages();
         let provider = ctx.scope.spec.provider.clone();
-        provider.learn(model, &ctx.scope.cancel).await;
+        provider
+            .update_model_profile(model, &ctx.scope.cancel)
+            .await;
         let config = &ctx.scope.spec.config.compact;
         let (is_enabled, config) = (
             config.enabled,
@@ -200,7 +204,7 @@ impl CompactionRequestSizes {
         };
         let roughly = || {
             let all = messages.iter().chain(&ctx.passing);
-            estimate::estimate_parts_roughly(system, specs(), all)
+            estimate::estimate_tokens_without_tokenizer(system, specs(), all)
         };
         let bound = &mut known.bound;
         if !bound.may_exceed_token_limit(config.threshold, sizes, roughly) {
@@ -221,17 +225,17 @@ impl CompactionRequestSizes {
         let tokens =
             |message: &Message| gauge.corrected_tokens(counter.message_tokens(model, message));
         let part = find_removable_messages(&messages, &config, tokens).map(|range| {
-            let ids = lock(&ctx.scope.input_ids);
+            let ids = lock_ignoring_poison(&ctx.scope.input_ids);
             let input = PreservedTurnInput {
                 ids: &ids,
-                tokens: config.threshold / KEPT_INPUT_THRESHOLD_DIVISOR,
+                tokens: config.threshold / MAX_KEPT_INPUT_TOKENS_DIVISOR,
             };
             slice::exclude_preserved_input_messages(&messages[range], input, tokens)
         });
         let size = |part: &Vec<Message>| gauge.corrected_tokens(of(part));
         let is_summary = |part: &Vec<Message>| matches!(&part[..], [only] if compaction_summary_in_message(only).is_some());
         let is_worth_it = |part: &Vec<Message>| {
-            size(part) >= config.threshold / MIN_REPLACED_THRESHOLD_DIVISOR && !is_summary(part)
+            size(part) >= config.threshold / MIN_COMPACTED_TOKENS_DIVISOR && !is_summary(part)
         };
         let Some(part) = part.filter(is_worth_it) else {
             known.postpone_compaction(before);
@@ -244,7 +248,7 @@ impl CompactionRequestSizes {
         }
         let messages = ctx.scope.spec.session.messages();
         let after = total(&messages);
-        self.allow_compaction_retry();
+        self.reset_compaction_backoffs();
         if after > config.threshold {
             self.request_sizes_for_model(model)
                 .postpone_compaction(after);
@@ -254,7 +258,7 @@ impl CompactionRequestSizes {
 
     /// Compacts everything between the first input and the last exchange, even if the conversation
     /// is short. Returns a text for the user that describes the result.
-    pub(in crate::agent) async fn compact_conversation_now(
+    pub(in crate::agent) async fn compact_conversation_on_user_request(
         &mut self,
         ctx: &TurnContext,
     ) -> Result<String, EarlyTurnEndReason> {
@@ -274,8 +278,7 @@ impl CompactionRequestSizes {
         });
         let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
         let part = range.and_then(|range| messages.get(range));
-        let Some(part) = part.filter(|part| total(part) >= MIN_REPLACED_TOKENS_ON_USER_REQUEST)
-        else {
+        let Some(part) = part.filter(|part| total(part) >= MIN_MANUAL_COMPACTION_TOKENS) else {
             let text = "nothing to compact: the first input and the last exchange are always kept";
             return Ok(text.to_owned());
         };
@@ -283,7 +286,7 @@ impl CompactionRequestSizes {
         let (n_messages, before) = (part.len(), total(&messages));
         let limit = gauge.bytes_for_tokens(config.max_summary_tokens.min(total(&part) / 2));
         let text = if replace_messages_by_summary(ctx, part, before, limit).await? {
-            self.allow_compaction_retry();
+            self.reset_compaction_backoffs();
             let after = total(&ctx.scope.spec.session.messages());
             format!(
                 "{n_messages} messages were replaced by a summary: {before} tokens before, {after} after"
@@ -303,7 +306,7 @@ impl CompactionRequestSizes {
         model: &str,
         request: &mut Request,
     ) {
-        self.truncate_to_window(ctx, model, request);
+        self.truncate_oversized_request(ctx, model, request);
         let provider = &ctx.scope.spec.provider;
         let wanted = request.max_tokens;
         let within = |prompt| provider.answer_token_limit(&request.model, wanted, prompt);
@@ -324,7 +327,7 @@ impl CompactionRequestSizes {
 
     /// Truncates tool results of a request that exceeds the hard limit. `planned` is the model for
     /// which the request was prepared.
-    fn truncate_to_window(&self, ctx: &TurnContext, planned: &str, request: &mut Request) {
+    fn truncate_oversized_request(&self, ctx: &TurnContext, planned: &str, request: &mut Request) {
         let config = &ctx.scope.spec.config.compact;
         let setting = config.hard_limit_tokens;
         let config = config.request_token_limits(&ctx.scope.spec.provider.profile(&request.model));
@@ -390,7 +393,7 @@ async fn replace_messages_by_summary(
     let judged = ctx
         .dispatch_hooks_of_point::<at::BeforeCompact>(slice)
         .await;
-    if let Some(said) = blocking_hook_text(&judged) {
+    if let Some(said) = hook_block_reason(&judged) {
         let why = format!("refused by plugin {}: {}", said.plugin, said.text);
         ctx.emit_event(Event::CompactEnd {
             messages: n_messages,
@@ -408,7 +411,7 @@ async fn replace_messages_by_summary(
         let told: Vec<Message> = told.cloned().collect();
         extract::summarize_messages(&told, compaction_summary_in_message, limit)
     } else {
-        fit::remove_middle(slice.summary.trim(), limit)
+        fit::truncate_text_middle(slice.summary.trim(), limit)
     };
     let whole = format!(
         "{SUMMARY_MESSAGE_PREFIX}{}{}",
@@ -454,7 +457,7 @@ fn format_removed_messages_query_hint(ctx: &TurnContext, part: &[Message]) -> St
     let stays = messages
         .iter()
         .filter(|message| !gone.contains(message.id.as_str()));
-    holders::archived_turn_holders_line(&scope.spec.session.subagents(), stays)
+    holders::archival_subagents_line(&scope.spec.session.subagents(), stays)
 }
 
 fn find_removable_messages(
@@ -477,7 +480,7 @@ fn compaction_summary_in_message(message: &Message) -> Option<&str> {
             if message.role == Role::User && message.origin == Some(Origin::Summary) =>
         {
             text.strip_prefix(SUMMARY_MESSAGE_PREFIX)
-                .map(holders::strip_archived_turn_holders_line)
+                .map(holders::strip_archival_subagents_line)
         }
         _ => None,
     }
@@ -505,7 +508,7 @@ mod tests {
 
     fn answer(id: &str, content: &str, is_error: bool) -> Message {
         let name = if id == "1" { "read_file" } else { "edit_file" };
-        Message::result(ToolResult::new(id, name, content, is_error))
+        Message::from_tool_result(ToolResult::new(id, name, content, is_error))
     }
 
     pub(super) fn result(id: &str, content: &str) -> Message {
@@ -520,7 +523,7 @@ mod tests {
     pub(super) fn exchange(at: usize, sizes: &[usize]) -> Vec<Message> {
         let id = |n: usize| format!("{at}-{n}");
         let calls = (0..sizes.len()).flat_map(|n| call(&id(n), "look", "a").content);
-        let content = std::iter::once(Content::text("said"))
+        let content = std::iter::once(Content::from_text("said"))
             .chain(calls)
             .collect();
         let results = sizes.iter().enumerate();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::budget::LimitedHostCallKind;
 use super::scope::SharedTurnState;
 use crate::point::caller::{Caller, MAX_PLUGIN_CALL_DEPTH};
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::escape_and_truncate_line;
 
@@ -22,7 +22,7 @@ use crate::text::escape_and_truncate_line;
 const MAX_QUESTION_OR_TASK_BYTES: usize = 1 << 20;
 
 /// Maximum length of the target in an access record, in bytes.
-const MAX_ACCESS_RECORD_TARGET_BYTES: usize = 200;
+const MAX_ACCESS_RECORD_FIELD_BYTES: usize = 200;
 
 /// Carries out the host functions that a plugin calls during a turn, such as running a tool.
 pub(super) struct PluginHostCallExecutor<'a> {
@@ -41,17 +41,17 @@ impl<'a> PluginHostCallExecutor<'a> {
         &self,
         host_call: LimitedHostCallKind,
         caller: &mut Caller,
-    ) -> Result<(), HandleError> {
+    ) -> Result<(), HostFunctionError> {
         if self.scope.cancel.is_cancelled() {
             return Err(turn_interrupted_error());
         }
         if caller.call_chain.len() > MAX_PLUGIN_CALL_DEPTH {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "calls between plugins are nested deeper than {MAX_PLUGIN_CALL_DEPTH} levels"
             )));
         }
         self.scope.budget.count_host_call(self.plugin, host_call)?;
-        self.scope.update_caller_usage_and_skill(caller);
+        self.scope.refresh_caller_context(caller);
         Ok(())
     }
 
@@ -65,16 +65,19 @@ impl<'a> PluginHostCallExecutor<'a> {
     }
 }
 
-pub(super) fn turn_interrupted_error() -> HandleError {
-    HandleError::Failed("the turn was interrupted".to_owned())
+pub(super) fn turn_interrupted_error() -> HostFunctionError {
+    HostFunctionError::Failed("the turn was interrupted".to_owned())
 }
 
-pub(super) fn check_question_or_task_length(what: &str, text: &str) -> Result<(), HandleError> {
+pub(super) fn check_question_or_task_length(
+    what: &str,
+    text: &str,
+) -> Result<(), HostFunctionError> {
     if text.trim().is_empty() {
-        return Err(HandleError::InvalidInput(format!("{what} is empty")));
+        return Err(HostFunctionError::InvalidInput(format!("{what} is empty")));
     }
     if text.len() > MAX_QUESTION_OR_TASK_BYTES {
-        return Err(HandleError::Limit(format!(
+        return Err(HostFunctionError::Limit(format!(
             "{what} has {} bytes, at most {MAX_QUESTION_OR_TASK_BYTES} are accepted",
             text.len()
         )));
@@ -94,10 +97,10 @@ impl<'a> PendingPluginAccessRecord<'a> {
         let record = AccessRecord {
             plugin: plugin.clone(),
             reached: Reached::External,
-            target: escape_and_truncate_line(target, MAX_ACCESS_RECORD_TARGET_BYTES),
+            target: escape_and_truncate_line(target, MAX_ACCESS_RECORD_FIELD_BYTES),
             outcome: AccessOutcome::Failed,
             reason: Some("the call was cancelled before it ended".to_owned()),
-            origin: caller.origin(),
+            origin: caller.action_origin(),
         };
         Self {
             scope,
@@ -105,18 +108,21 @@ impl<'a> PendingPluginAccessRecord<'a> {
         }
     }
 
-    fn end_access_record<T>(mut self, result: Result<T, HandleError>) -> Result<T, HandleError> {
+    fn end_access_record<T>(
+        mut self,
+        result: Result<T, HostFunctionError>,
+    ) -> Result<T, HostFunctionError> {
         if let Some(record) = &mut self.record {
             let (outcome, reason) = match &result {
                 Ok(_) => (AccessOutcome::Done, None),
-                Err(error @ (HandleError::Denied(_) | HandleError::Limit(_))) => {
+                Err(error @ (HostFunctionError::Denied(_) | HostFunctionError::Limit(_))) => {
                     (AccessOutcome::Denied, Some(error.to_string()))
                 }
                 Err(error) => (AccessOutcome::Failed, Some(error.to_string())),
             };
             record.outcome = outcome;
             record.reason = reason
-                .map(|reason| escape_and_truncate_line(&reason, MAX_ACCESS_RECORD_TARGET_BYTES));
+                .map(|reason| escape_and_truncate_line(&reason, MAX_ACCESS_RECORD_FIELD_BYTES));
         }
         result
     }

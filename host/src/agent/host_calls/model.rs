@@ -2,11 +2,11 @@
 
 use super::{PluginHostCallExecutor, check_question_or_task_length, turn_interrupted_error};
 use crate::agent::budget::LimitedHostCallKind;
-use crate::agent::handle::to_handle_error;
+use crate::agent::handle::session_error_for_plugin;
 use crate::agent::request::{ModelRequestSender, NoModelAnswerReason};
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
-use crate::point::handle::{HandleError, PluginModelQuestion, PluginModelReply};
+use crate::point::handle::{HostFunctionError, PluginModelReply, PluginModelRequest};
 use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemPromptBlock};
 use crate::session::Body;
@@ -21,9 +21,9 @@ impl PluginHostCallExecutor<'_> {
     /// Asks the session's model, or the model of the same provider that the question names.
     pub(in crate::agent) async fn ask_model(
         &self,
-        question: PluginModelQuestion,
+        question: PluginModelRequest,
         caller: Caller,
-    ) -> Result<PluginModelReply, HandleError> {
+    ) -> Result<PluginModelReply, HostFunctionError> {
         let model = question.model.as_deref().unwrap_or(&self.scope.spec.model);
         let target = format!("model {model}");
         let access = self.begin_plugin_access_record(&caller, &target);
@@ -33,10 +33,10 @@ impl PluginHostCallExecutor<'_> {
 
     async fn check_and_send_question(
         &self,
-        question: PluginModelQuestion,
+        question: PluginModelRequest,
         model: String,
         mut caller: Caller,
-    ) -> Result<PluginModelReply, HandleError> {
+    ) -> Result<PluginModelReply, HostFunctionError> {
         check_question_or_task_length("the prompt", &question.prompt)?;
         let has_system = !question.system.trim().is_empty();
         if has_system {
@@ -46,7 +46,7 @@ impl PluginHostCallExecutor<'_> {
             || model.len() > MAX_MODEL_NAME_BYTES
             || model.contains(char::is_control)
         {
-            return Err(HandleError::InvalidInput(format!(
+            return Err(HostFunctionError::InvalidInput(format!(
                 "the name of a model must have 1 to {MAX_MODEL_NAME_BYTES} bytes and no control characters"
             )));
         }
@@ -76,16 +76,16 @@ impl PluginHostCallExecutor<'_> {
             .await;
         let response = answer.map_err(|no| match no {
             NoModelAnswerReason::Blocked(_) | NoModelAnswerReason::Spent(_) => {
-                HandleError::Denied(no.to_string())
+                HostFunctionError::Denied(no.to_string())
             }
             NoModelAnswerReason::Cancelled => turn_interrupted_error(),
             NoModelAnswerReason::Provider(_)
             | NoModelAnswerReason::TooLong(_)
-            | NoModelAnswerReason::Mended(_) => HandleError::Failed(no.to_string()),
-            NoModelAnswerReason::Session(error) => to_handle_error(error),
+            | NoModelAnswerReason::Mended(_) => HostFunctionError::Failed(no.to_string()),
+            NoModelAnswerReason::Session(error) => session_error_for_plugin(error),
         })?;
         if response.finish == Finish::Refused {
-            return Err(HandleError::Denied(
+            return Err(HostFunctionError::Denied(
                 "the provider held the answer back".to_owned(),
             ));
         }

@@ -6,7 +6,7 @@ use super::{PluginHostCallExecutor, turn_interrupted_error};
 use crate::agent::budget::LimitedHostCallKind;
 use crate::event::Event;
 use crate::point::caller::Caller;
-use crate::point::handle::{HandleError, PluginUserAnswer, PluginUserQuestion};
+use crate::point::handle::{HostFunctionError, PluginUserQuestion, UserAnswerToPlugin};
 use crate::secret::SecretScanner;
 use crate::text::escape_and_truncate_line;
 use crate::tool::approval::Approver;
@@ -21,11 +21,11 @@ impl PluginHostCallExecutor<'_> {
         &self,
         question: PluginUserQuestion,
         mut caller: Caller,
-    ) -> Result<PluginUserAnswer, HandleError> {
+    ) -> Result<UserAnswerToPlugin, HostFunctionError> {
         let pending = self.begin_plugin_access_record(&caller, "question to the person");
         let asked = async {
             if self.scope.has_turn_ended() {
-                return Err(HandleError::Failed(
+                return Err(HostFunctionError::Failed(
                     "the person can be asked only in a turn or a command, and none is running"
                         .to_owned(),
                 ));
@@ -36,12 +36,11 @@ impl PluginHostCallExecutor<'_> {
                 biased;
                 () = self.scope.cancel.cancelled() => return Err(turn_interrupted_error()),
                 () = std::future::ready(()), if question.is_muted => None,
-                given = self.ask_session_or_client_user(client, &question) => given,
+                given = self.ask_user_question(client, &question) => given,
             };
             let is_default = given.is_none();
-            let answer = withhold_answer_with_secret(
-                given.unwrap_or_else(|| question.kind.default_answer()),
-            );
+            let answer =
+                reject_secret_like_answer(given.unwrap_or_else(|| question.kind.default_answer()));
             self.scope.spec.events.emit(Event::Asked {
                 plugin: self.plugin.to_string(),
                 question: question.text.clone(),
@@ -59,11 +58,11 @@ impl PluginHostCallExecutor<'_> {
 
     /// Asks the user of the session or, if a client's call caused the question, the user of that
     /// client. Returns `None` if no user could be asked.
-    async fn ask_session_or_client_user(
+    async fn ask_user_question(
         &self,
         client: Option<Option<Arc<dyn Approver>>>,
         question: &PluginUserQuestion,
-    ) -> Option<PluginUserAnswer> {
+    ) -> Option<UserAnswerToPlugin> {
         match client {
             // Each client has its own user, so questions of several clients may be open at once.
             Some(user) => {
@@ -81,17 +80,19 @@ impl PluginHostCallExecutor<'_> {
 
 /// Checks an answer for a plugin. An answer that looks like a secret is withheld, because a plugin
 /// must not ask for secrets.
-fn withhold_answer_with_secret(answer: PluginUserAnswer) -> Result<PluginUserAnswer, HandleError> {
-    let PluginUserAnswer::Text(text) = answer else {
+fn reject_secret_like_answer(
+    answer: UserAnswerToPlugin,
+) -> Result<UserAnswerToPlugin, HostFunctionError> {
+    let UserAnswerToPlugin::Text(text) = answer else {
         return Ok(answer);
     };
     if let Some(finding) = SecretScanner::shared().find_secrets(&text).first() {
-        return Err(HandleError::Denied(format!(
+        return Err(HostFunctionError::Denied(format!(
             "the answer looks like a secret ({}) and was not passed to the plugin",
             finding.rule
         )));
     }
-    Ok(PluginUserAnswer::Text(escape_and_truncate_line(
+    Ok(UserAnswerToPlugin::Text(escape_and_truncate_line(
         &text,
         MAX_USER_ANSWER_BYTES,
     )))

@@ -14,7 +14,9 @@ use crate::agent::subagent::registry::LiveSubagent;
 use crate::agent::subagent::report::{check_subagent_id_count, find_own_child, subagent_state};
 use crate::agent::subagent::start::{SubagentStartRequest, run_subagent, start_subagent};
 use crate::point::caller::Caller;
-use crate::point::handle::{BackgroundSubagentTask, HandleError, SubagentReport, SubagentTask};
+use crate::point::handle::{
+    BackgroundSubagentTask, HostFunctionError, SubagentReport, SubagentTask,
+};
 use crate::session::SubagentSession;
 
 /// Time within which a subagent must end after it was asked to stop.
@@ -29,7 +31,7 @@ impl PluginHostCallExecutor<'_> {
         &self,
         task: SubagentTask,
         caller: Caller,
-    ) -> Result<String, HandleError> {
+    ) -> Result<String, HostFunctionError> {
         let id = new_agent_id("sub");
         let access = self.begin_plugin_access_record(&caller, &format!("agent {id}"));
         let order = SubagentStartRequest {
@@ -50,7 +52,7 @@ impl PluginHostCallExecutor<'_> {
         &self,
         order: BackgroundSubagentTask,
         caller: Caller,
-    ) -> Result<String, HandleError> {
+    ) -> Result<String, HostFunctionError> {
         let id = new_agent_id("sub");
         let access = self.begin_plugin_access_record(&caller, &format!("agent {id}"));
         access.end_access_record(self.start_background_subagent(id, order, caller).await)
@@ -61,10 +63,10 @@ impl PluginHostCallExecutor<'_> {
         id: Arc<str>,
         order: BackgroundSubagentTask,
         caller: Caller,
-    ) -> Result<String, HandleError> {
+    ) -> Result<String, HostFunctionError> {
         let named = order.preset.as_deref();
         let preset = named.map(|name| self.scope.spec.presets.find_preset(name));
-        let preset = preset.transpose().map_err(HandleError::NotFound)?;
+        let preset = preset.transpose().map_err(HostFunctionError::NotFound)?;
         let order = SubagentStartRequest {
             id,
             plugin: Some(Arc::clone(self.plugin)),
@@ -85,13 +87,13 @@ impl PluginHostCallExecutor<'_> {
         id: String,
         message: String,
         caller: Caller,
-    ) -> Result<(), HandleError> {
+    ) -> Result<(), HostFunctionError> {
         let (child, _) = self.find_plugin_subagent(&id)?;
         let access = self.begin_plugin_access_record(&caller, &format!("agent {}", child.agent));
         let order = build_subagent_continue_request(self.scope, child, message, Some(self.plugin));
         let started = match order {
             Ok(order) => start_subagent(self.scope, order, caller).await.map(drop),
-            Err(why) => Err(HandleError::Denied(why)),
+            Err(why) => Err(HostFunctionError::Denied(why)),
         };
         access.end_access_record(started)
     }
@@ -103,8 +105,8 @@ impl PluginHostCallExecutor<'_> {
         ids: Vec<String>,
         limit: Duration,
         _: Caller,
-    ) -> Result<Vec<SubagentReport>, HandleError> {
-        check_subagent_id_count(&ids).map_err(HandleError::InvalidInput)?;
+    ) -> Result<Vec<SubagentReport>, HostFunctionError> {
+        check_subagent_id_count(&ids).map_err(HostFunctionError::InvalidInput)?;
         let all = ids.iter().map(|id| self.find_plugin_subagent(id));
         let all = all.collect::<Result<Vec<PluginSubagent>, _>>()?;
         let running = all.iter().filter_map(|(_, live)| live.as_deref());
@@ -119,24 +121,24 @@ impl PluginHostCallExecutor<'_> {
         &self,
         id: String,
         _: Caller,
-    ) -> Result<SubagentReport, HandleError> {
+    ) -> Result<SubagentReport, HostFunctionError> {
         let known = self.find_plugin_subagent(&id)?;
         if let (_, Some(live)) = &known {
             live.stop("its plugin stopped it");
             let ended = tokio::time::timeout(SUBAGENT_STOP_TIMEOUT, live.wait_for_end()).await;
             ended.map_err(|_| {
-                HandleError::Failed("it was told to stop, but is still running".to_owned())
+                HostFunctionError::Failed("it was told to stop, but is still running".to_owned())
             })?;
         }
         Ok(build_subagent_status_report(&known))
     }
 
     /// Returns the subagent with this id if this plugin started it.
-    fn find_plugin_subagent(&self, id: &str) -> Result<PluginSubagent, HandleError> {
-        let child = find_own_child(self.scope, id).map_err(HandleError::NotFound)?;
+    fn find_plugin_subagent(&self, id: &str) -> Result<PluginSubagent, HostFunctionError> {
+        let child = find_own_child(self.scope, id).map_err(HostFunctionError::NotFound)?;
         if child.plugin.as_deref() != Some(&**self.plugin) {
             let why = format!("{} is not a subagent of this plugin", child.agent);
-            return Err(HandleError::Denied(why));
+            return Err(HostFunctionError::Denied(why));
         }
         let live = self.scope.family.subagents.find_live_subagent(&child.agent);
         Ok((child, live))

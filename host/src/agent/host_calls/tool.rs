@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::PluginHostCallExecutor;
 use crate::agent::budget::LimitedHostCallKind;
 use crate::agent::call::ToolCallChecker;
-use crate::agent::handle::to_handle_error;
+use crate::agent::handle::session_error_for_plugin;
 use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 
 /// Recorded result of a call that was dropped because the plugin that made the call was stopped.
 const DROPPED_CALL_RESULT: &str =
@@ -25,7 +25,7 @@ impl PluginHostCallExecutor<'_> {
         name: String,
         arguments: Value,
         caller: Caller,
-    ) -> Result<Parts, HandleError> {
+    ) -> Result<Parts, HostFunctionError> {
         let access = self.begin_plugin_access_record(&caller, &format!("tool {name}"));
         access.end_access_record(self.check_and_run_tool_call(name, arguments, caller).await)
     }
@@ -35,11 +35,11 @@ impl PluginHostCallExecutor<'_> {
         name: String,
         arguments: Value,
         mut caller: Caller,
-    ) -> Result<Parts, HandleError> {
+    ) -> Result<Parts, HostFunctionError> {
         let tools = self.scope.skills.tools();
         let entry = tools.get(&name);
         if entry.is_some_and(|entry| entry.spec.plugin.as_deref() == Some(&**self.plugin)) {
-            return Err(HandleError::Denied(format!(
+            return Err(HostFunctionError::Denied(format!(
                 "`{name}` is a tool of plugin `{}` itself, which can call its own code",
                 self.plugin
             )));
@@ -49,9 +49,9 @@ impl PluginHostCallExecutor<'_> {
         let checker = ToolCallChecker::for_plugin(self.scope, &caller, self.plugin);
         let id = format!("plugin_{}", crate::clock::new_uuid_v7());
         let call = ToolCall::new(id, name, arguments);
-        let mut open = DroppedToolCallReportGuard {
+        let mut open = ToolCallEndGuard {
             checker,
-            dropped: call.result(DROPPED_CALL_RESULT, true),
+            dropped: call.create_result(DROPPED_CALL_RESULT, true),
             has_started: false,
         };
         let mut ran = match checker.authorize_tool_call(call).await {
@@ -60,7 +60,7 @@ impl PluginHostCallExecutor<'_> {
                 let kept = checker
                     .record_call_starts(std::slice::from_ref(&allowed))
                     .await;
-                kept.map_err(to_handle_error)?;
+                kept.map_err(session_error_for_plugin)?;
                 open.has_started = true;
                 checker.run_call(allowed).await
             }
@@ -81,23 +81,23 @@ impl PluginHostCallExecutor<'_> {
         }
         let content = content.to_string();
         match refused_by.as_deref() {
-            None => Err(HandleError::Failed(content)),
-            Some("host") => Err(HandleError::InvalidInput(content)),
-            Some(_) => Err(HandleError::Denied(content)),
+            None => Err(HostFunctionError::Failed(content)),
+            Some("host") => Err(HostFunctionError::InvalidInput(content)),
+            Some(_) => Err(HostFunctionError::Denied(content)),
         }
     }
 }
 
 /// Guard of a call that may be dropped when its plugin is stopped. The guard then reports the end
 /// of the call.
-struct DroppedToolCallReportGuard<'a> {
+struct ToolCallEndGuard<'a> {
     checker: ToolCallChecker<'a>,
     /// Result that is reported if the future of the call is dropped.
     dropped: ToolResult,
     has_started: bool,
 }
 
-impl Drop for DroppedToolCallReportGuard<'_> {
+impl Drop for ToolCallEndGuard<'_> {
     fn drop(&mut self) {
         if self.has_started {
             self.checker.report_call_end(&self.dropped, 0, None);

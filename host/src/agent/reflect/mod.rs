@@ -70,7 +70,7 @@ impl ReflectionState {
             .emitter
             .text_for_observers(&ctx.caller(), reason)
             .await;
-        let (level, told) = if self.can_send_draft_back(ctx, has_step) {
+        let (level, told) = if self.can_request_better_answer(ctx, has_step) {
             self.n_rounds += 1;
             let reason = escape_and_truncate_line(&reason, MAX_USER_NOTICE_REASON_BYTES);
             (
@@ -97,9 +97,9 @@ impl ReflectionState {
         reflection: &Reflection,
         has_step: bool,
     ) -> Result<Option<String>, EarlyTurnEndReason> {
-        let new = self.take_unchecked_criteria(&reflection.criteria);
-        let again = reason_to_return_draft(reflection, &new);
-        if again.is_some() || !self.can_send_draft_back(ctx, has_step) {
+        let new = self.take_new_answer_criteria(&reflection.criteria);
+        let again = reason_to_revise_draft(reflection, &new);
+        if again.is_some() || !self.can_request_better_answer(ctx, has_step) {
             return Ok(again);
         }
         self.review_draft(ctx, reflection).await
@@ -107,7 +107,7 @@ impl ReflectionState {
 
     /// Whether reflection can still ask the model for a better answer: neither the maximum of steps
     /// nor that of reflection rounds is reached.
-    fn can_send_draft_back(&self, ctx: &TurnContext, has_step: bool) -> bool {
+    fn can_request_better_answer(&self, ctx: &TurnContext, has_step: bool) -> bool {
         has_step && self.n_rounds < ctx.scope.spec.config.reflect.rounds
     }
 }
@@ -115,7 +115,7 @@ impl ReflectionState {
 /// Returns the reason for sending a draft back to the model. `new` are the criteria that the model
 /// was not asked to check before: with criteria that it was already asked to check, the drafts
 /// would be sent back without end.
-fn reason_to_return_draft(reflection: &Reflection, new: &[String]) -> Option<String> {
+fn reason_to_revise_draft(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(
             "You used tools and then gave no answer. Say what you did and what the result was."
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn an_answer_is_done() {
         assert_eq!(
-            reason_to_return_draft(&reflection("here you are", 2), &[]),
+            reason_to_revise_draft(&reflection("here you are", 2), &[]),
             None
         );
-        assert_eq!(reason_to_return_draft(&reflection("", 0), &[]), None);
+        assert_eq!(reason_to_revise_draft(&reflection("", 0), &[]), None);
     }
 
     #[test]
     fn an_empty_answer_after_tools_is_not_done() {
-        assert!(reason_to_return_draft(&reflection(" \n", 1), &[]).is_some());
+        assert!(reason_to_revise_draft(&reflection(" \n", 1), &[]).is_some());
     }
 
     #[test]
@@ -170,15 +170,15 @@ mod tests {
             texts.iter().map(|text| (*text).to_owned()).collect()
         };
         let mut reflected = ReflectionState::default();
-        let new = reflected.take_unchecked_criteria(&criteria(&["tests pass", "docs updated"]));
-        let asked = reason_to_return_draft(&reflection("here", 0), &new).unwrap();
+        let new = reflected.take_new_answer_criteria(&criteria(&["tests pass", "docs updated"]));
+        let asked = reason_to_revise_draft(&reflection("here", 0), &new).unwrap();
         assert!(asked.contains("- tests pass\n- docs updated"), "{asked}");
-        let new = reflected.take_unchecked_criteria(&criteria(&["docs updated", "it is short"]));
+        let new = reflected.take_new_answer_criteria(&criteria(&["docs updated", "it is short"]));
         assert_eq!(new, ["it is short"]);
         reflected.reset_reflection_rounds();
         assert_eq!(
             reflected
-                .take_unchecked_criteria(&criteria(&["tests pass"]))
+                .take_new_answer_criteria(&criteria(&["tests pass"]))
                 .len(),
             1
         );

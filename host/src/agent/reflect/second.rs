@@ -7,8 +7,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::ask::{HostQuestionToModel, ask_model_host_question};
-use crate::agent::compact::remove_middle;
+use crate::agent::ask::{HostQuestionToModel, ask_model_as_host};
+use crate::agent::compact::truncate_text_middle;
 use crate::agent::ctx::TurnContext;
 use crate::agent::request::NoModelAnswerReason;
 use crate::agent::stop::EarlyTurnEndReason;
@@ -73,7 +73,7 @@ impl ReflectionState {
     }
 
     /// Returns the user's texts from index `n` on, joined; `None` if there are none.
-    pub(in crate::agent) fn user_texts_since(&self, n: usize) -> Option<String> {
+    pub(in crate::agent) fn user_texts_from_index(&self, n: usize) -> Option<String> {
         let new = self.heard.get(n..).filter(|new| !new.is_empty());
         new.map(|new| new.join("\n\n"))
     }
@@ -105,9 +105,9 @@ impl ReflectionState {
         let arguments = finished.call.arguments.to_string();
         self.shown.push(json!({
             "tool": finished.call.name,
-            "arguments": remove_middle(&arguments, MAX_REVIEWED_CALL_ARGUMENTS_BYTES),
+            "arguments": truncate_text_middle(&arguments, MAX_REVIEWED_CALL_ARGUMENTS_BYTES),
             "failed": finished.result.is_error,
-            "result": remove_middle(&finished.result.content.text(), MAX_REVIEWED_TOOL_RESULT_BYTES),
+            "result": truncate_text_middle(&finished.result.content.text(), MAX_REVIEWED_TOOL_RESULT_BYTES),
         }));
     }
 
@@ -119,7 +119,7 @@ impl ReflectionState {
     }
 
     /// Returns the criteria that the model was not asked to check yet, and marks them as asked.
-    pub(super) fn take_unchecked_criteria(&mut self, criteria: &[String]) -> Vec<String> {
+    pub(super) fn take_new_answer_criteria(&mut self, criteria: &[String]) -> Vec<String> {
         let is_new = |text: &&String| !self.told.contains(text);
         let new: Vec<String> = criteria.iter().filter(is_new).cloned().collect();
         self.told.extend(new.iter().cloned());
@@ -173,7 +173,7 @@ impl ReflectionState {
             prompt: self.build_review_json(reflection),
             max_tokens: MAX_VERDICT_TOKENS,
         };
-        let asked = ask_model_host_question(&ctx.scope, &ctx.caller(), question).await;
+        let asked = ask_model_as_host(&ctx.scope, &ctx.caller(), question).await;
         let verdict = match asked {
             Ok(text) => parse_review_verdict(&text),
             Err(NoModelAnswerReason::Cancelled) => return Err(EarlyTurnEndReason::Cancelled),
@@ -270,7 +270,7 @@ mod tests {
             let call = ToolCall::new(n.to_string(), "bash", command);
             reflected.record_tool_call(
                 &FinishedCall {
-                    result: call.result("x".repeat(100_000), n == 99),
+                    result: call.create_result("x".repeat(100_000), n == 99),
                     call,
                     is_refused: false,
                     duration_ms: 1,

@@ -46,10 +46,12 @@ impl TurnSkillState {
                     skill.id,
                     crate::text::escape_and_truncate_line(path, 200)
                 );
-                self.spec.events.emit(Event::notice(Level::Info, text));
+                self.spec
+                    .events
+                    .emit(Event::create_host_notice(Level::Info, text));
                 let line = skill_announcement_text(skill);
                 let part = SkillPart::Description(skill.id.clone());
-                self.parts.record_part(call, part, line.clone());
+                self.parts.record_skill_content(call, part, line.clone());
                 format!("\n{line}")
             })
             .collect();
@@ -58,10 +60,7 @@ impl TurnSkillState {
 
     /// Returns a message for the model that announces again the skills that were announced in the
     /// messages `removed`; `None` if there are none.
-    pub(super) fn skill_announcements_repeat_message(
-        &self,
-        removed: &[Message],
-    ) -> Option<Message> {
+    pub(super) fn create_reannouncement_message(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| {
             removed

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use super::ready::PreparedSkillInvocation;
 use crate::event::Event;
 use crate::grant::Trust;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::ToolSpec;
 use crate::point::payload::SkillInfo;
 use crate::session::{ActivatedSkill, Body, Session};
 use crate::skill::{
-    Interaction, RequestedApprovalExemption, SessionSkills, Skill, SkillToolNamePattern, ToolScope,
+    RequestedApprovalExemption, SessionSkills, Skill, SkillLifetime, SkillToolNamePattern,
+    ToolScope,
 };
 
 /// Name of the tool with which the model invokes a skill.
@@ -50,7 +51,7 @@ impl ActiveSkill {
             hash: skill.hash.clone(),
             trust: skill.trust,
             by: ready.by.to_string(),
-            is_lasting: skill.interaction == Interaction::Conversational,
+            is_lasting: skill.interaction == SkillLifetime::Conversational,
             tools: skill.tools.clone(),
             spares: match may_exempt_calls_from_approval(skill.trust)
                 && !is_of_plugin
@@ -81,7 +82,7 @@ impl ActiveSkill {
         // only in the conversation.
         let same = skills.find(&kept.skill);
         let same = same.filter(|skill| skill.id == kept.skill && skill.hash == kept.hash);
-        let text = same.map(|skill| SessionSkills::wrap_in_tag(skill, &skill.body).into());
+        let text = same.map(|skill| SessionSkills::tag_text_with_origin(skill, &skill.body).into());
         Self {
             id: kept.skill.as_str().into(),
             hash: kept.hash.clone(),
@@ -127,7 +128,7 @@ impl ActiveSkill {
     }
 
     pub(in crate::agent) fn activation_event(&self) -> Event {
-        let kept = self.to_activated_skill();
+        let kept = self.to_activation_record();
         Event::SkillActivated {
             skill: kept.skill,
             trust: kept.trust,
@@ -141,7 +142,7 @@ impl ActiveSkill {
 
     /// Returns the session entry that records the activation of this skill.
     pub(super) fn activation_entry(&self) -> Body {
-        let kept = self.to_activated_skill();
+        let kept = self.to_activation_record();
         Body::SkillActivated {
             skill: kept.skill,
             trust: kept.trust,
@@ -156,7 +157,7 @@ impl ActiveSkill {
     /// Returns the payload that hooks get about the skill. `reason` is the reason for the skill's
     /// end; empty when the skill begins.
     pub(super) fn create_skill_info(&self, reason: &str) -> SkillInfo {
-        let kept = self.to_activated_skill();
+        let kept = self.to_activation_record();
         SkillInfo {
             id: kept.skill,
             trust: kept.trust,
@@ -169,7 +170,7 @@ impl ActiveSkill {
     }
 
     /// Returns the form of the skill that the session file, events and hooks use.
-    fn to_activated_skill(&self) -> ActivatedSkill {
+    fn to_activation_record(&self) -> ActivatedSkill {
         let texts = |patterns: &Vec<SkillToolNamePattern>| {
             patterns.iter().map(|p| p.text().to_owned()).collect()
         };
@@ -227,15 +228,17 @@ impl ActiveSkills {
     }
 
     pub(super) fn add_skill(&self, skill: Arc<ActiveSkill>) {
-        lock(&self.0).push(skill);
+        lock_ignoring_poison(&self.0).push(skill);
     }
 
     pub(in crate::agent) fn all(&self) -> Vec<Arc<ActiveSkill>> {
-        lock(&self.0).clone()
+        lock_ignoring_poison(&self.0).clone()
     }
 
     pub(in crate::agent) fn last_skill_id(&self) -> Option<Arc<str>> {
-        lock(&self.0).last().map(|skill| skill.id.clone())
+        lock_ignoring_poison(&self.0)
+            .last()
+            .map(|skill| skill.id.clone())
     }
 
     /// Removes and returns the skills for which `is_over` is true.
@@ -243,7 +246,7 @@ impl ActiveSkills {
         &self,
         is_over: impl Fn(&ActiveSkill) -> bool,
     ) -> Vec<Arc<ActiveSkill>> {
-        let mut own = lock(&self.0);
+        let mut own = lock_ignoring_poison(&self.0);
         let (over, left) = own.drain(..).partition(|skill| is_over(skill));
         *own = left;
         over
@@ -254,7 +257,7 @@ impl ActiveSkills {
 /// skill is used. Only a skill that the user or an administrator installed can reserve tools: a
 /// skill of a project must neither remove tools that the user has otherwise, nor make tools
 /// available that another skill reserves.
-pub(super) fn reserves_tools_of_plugin(skill: &Skill, plugin: &str) -> bool {
+pub(super) fn plugin_tools_require_skill(skill: &Skill, plugin: &str) -> bool {
     may_exempt_calls_from_approval(skill.trust)
         && skill.library_depends.iter().any(|own| own == plugin)
 }

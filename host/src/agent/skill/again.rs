@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use super::parts::{has_exact_skill_text, has_skill_text, repeats_skill_announcements};
+use super::parts::{has_given_skill_text, has_skill_text, is_skill_reannouncement};
 use super::ready::PreparedSkillInvocation;
 use super::scope::TurnSkillState;
 use crate::message::{Message, Origin, Role, SkillPart};
 
 /// Maximum size of the text of one skill that is repeated after compaction, in bytes: about 5,000
 /// tokens.
-const MAX_REPEATED_SKILL_BYTES: usize = 20_000;
+const MAX_POST_COMPACTION_SKILL_BYTES: usize = 20_000;
 
 /// Maximum total size of the texts of skills that are repeated after compaction, in bytes.
 const MAX_REPEATED_SKILLS_TOTAL_BYTES: usize = 100_000;
@@ -36,19 +36,19 @@ impl TurnSkillState {
                 .session
                 .messages()
                 .iter()
-                .any(|message| has_exact_skill_text(message, &ready.skill.id, &ready.text))
+                .any(|message| has_given_skill_text(message, &ready.skill.id, &ready.text))
     }
 
     /// Whether a message is the text of an active skill, or repeats announcements of skills for
     /// files. Such a message is sent again after compaction, so the summary leaves it out.
     pub(in crate::agent) fn is_repeated_skill_text(&self, message: &Message) -> bool {
-        if repeats_skill_announcements(message) {
+        if is_skill_reannouncement(message) {
             return true;
         }
         let own = self.own.all();
         let mut own = own.iter().filter(|skill| !skill.text.is_empty());
         message.role == Role::User
-            && own.any(|skill| has_exact_skill_text(message, &skill.id, &skill.text))
+            && own.any(|skill| has_given_skill_text(message, &skill.id, &skill.text))
     }
 
     /// Returns messages that repeat the texts of the active skills in `removed`. The length of each
@@ -60,7 +60,7 @@ impl TurnSkillState {
             let was_shown = || match skill.is_restored_from_earlier_run() {
                 false => removed
                     .iter()
-                    .any(|message| has_exact_skill_text(message, &skill.id, &skill.text)),
+                    .any(|message| has_given_skill_text(message, &skill.id, &skill.text)),
                 // The first line of the skill's text depends on the arguments, which are no longer
                 // known, so search only for the skill's id.
                 true => removed
@@ -70,7 +70,7 @@ impl TurnSkillState {
             if skill.text.is_empty() || room == 0 || !was_shown() {
                 continue;
             }
-            let most = room.min(MAX_REPEATED_SKILL_BYTES);
+            let most = room.min(MAX_POST_COMPACTION_SKILL_BYTES);
             let end = skill.text.floor_char_boundary(most.min(skill.text.len()));
             room -= end;
             let mut text = format!(
@@ -89,7 +89,7 @@ impl TurnSkillState {
             again.push(message.with_skills(vec![part]));
         }
         again.reverse();
-        again.extend(self.skill_announcements_repeat_message(removed));
+        again.extend(self.create_reannouncement_message(removed));
         again
     }
 }

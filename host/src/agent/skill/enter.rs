@@ -40,7 +40,7 @@ impl SharedTurnState {
             .append_or_defer_error(active.activation_entry());
         self.spec.events.emit(active.activation_event());
         let mut caller = caller.clone();
-        self.update_caller_usage_and_skill(&mut caller);
+        self.refresh_caller_context(&mut caller);
         self.emitter
             .dispatch_hooks::<at::SkillActivated>(&caller, active.create_skill_info(""))
             .await;
@@ -61,7 +61,7 @@ impl SharedTurnState {
         ended: &ActiveSkill,
         reason: &str,
     ) {
-        self.spec.report_skill_end(ended, reason);
+        self.spec.record_skill_deactivation(ended, reason);
         self.emitter
             .dispatch_hooks::<at::SkillEnded>(caller, ended.create_skill_info(reason))
             .await;
@@ -78,13 +78,13 @@ impl SharedTurnState {
         }
         self.family
             .skills
-            .mark_prepared_skills_in_conversation(input);
+            .mark_skill_texts_as_in_conversation(input);
     }
 }
 
 impl AgentSpec {
     /// Records in the session that a skill has ended, and notifies observers.
-    pub(super) fn report_skill_end(&self, ended: &ActiveSkill, reason: &str) {
+    pub(super) fn record_skill_deactivation(&self, ended: &ActiveSkill, reason: &str) {
         self.session.append_or_defer_error(Body::SkillEnded {
             skill: ended.id.to_string(),
             reason: reason.to_owned(),

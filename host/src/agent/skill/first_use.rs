@@ -33,7 +33,7 @@ impl SkillInvocationChecker<'_> {
         skill: &Skill,
         by: &SkillInvoker,
     ) -> Result<(), String> {
-        let (spec, arguments) = (skill_as_tool_spec(skill), skill_to_policy_arguments(skill));
+        let (spec, arguments) = (skill_as_tool_spec(skill), describe_skill_for_policy(skill));
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         if let ToolVerdict::DryRun(_) = self.policy_verdict_on_skill(&spec, &arguments).0 {
@@ -44,7 +44,9 @@ impl SkillInvocationChecker<'_> {
                 skill.id,
                 describe_declared_effects(skill)
             );
-            self.spec.events.emit(Event::notice(Level::Info, text));
+            self.spec
+                .events
+                .emit(Event::create_host_notice(Level::Info, text));
             return Ok(());
         }
         if !skill_needs_confirmation(skill) {
@@ -89,7 +91,7 @@ impl SkillInvocationChecker<'_> {
                 }
             }
         }
-        self.memory.confirm_skill(skill, by_person);
+        self.memory.record_skill_use_approval(skill, by_person);
         Ok(())
     }
 
@@ -97,13 +99,17 @@ impl SkillInvocationChecker<'_> {
     /// session, unless a question already showed them to the user.
     fn announce_first_skill_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
-        if skill.side_effects.iter().any(declares) && self.memory.mark_side_effects_shown(skill) {
+        if skill.side_effects.iter().any(declares)
+            && self.memory.mark_side_effects_shown_to_user(skill)
+        {
             let text = format!(
                 "the skill {} {}",
                 skill.id,
                 describe_declared_effects(skill)
             );
-            self.spec.events.emit(Event::notice(Level::Info, text));
+            self.spec
+                .events
+                .emit(Event::create_host_notice(Level::Info, text));
         }
     }
 
@@ -120,7 +126,7 @@ impl SkillInvocationChecker<'_> {
         };
         (
             policy.decide(&call).verdict,
-            policy.may_skill_approve(&call),
+            policy.can_skill_approve_call(&call),
         )
     }
 
@@ -181,10 +187,10 @@ fn skill_as_tool_spec(skill: &Skill) -> ToolSpec {
     } else {
         EffectClass::Execute
     };
-    ToolSpec::bare_spec(SKILL_TOOL_NAME, effect_class)
+    ToolSpec::from_name_and_effect(SKILL_TOOL_NAME, effect_class)
 }
 
-fn skill_to_policy_arguments(skill: &Skill) -> Value {
+fn describe_skill_for_policy(skill: &Skill) -> Value {
     json!({
         "skill": skill.id,
         "source": skill.trust,

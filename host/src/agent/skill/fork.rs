@@ -9,7 +9,7 @@ use crate::agent::scope::SharedTurnState;
 use crate::agent::spec::new_agent_id;
 use crate::agent::subagent::start::{SubagentStartRequest, run_subagent};
 use crate::point::caller::Caller;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 
 /// Runs a skill in a subagent, which has only the tools that the skill permits. The future is boxed
 /// because the turn of the subagent is a turn as well, and so the type would be recursive.
@@ -18,7 +18,7 @@ pub(in crate::agent) fn run_skill_in_subagent<'a>(
     caller: Caller,
     ready: PreparedSkillInvocation,
     rest: &str,
-) -> BoxFuture<'a, Result<String, HandleError>> {
+) -> BoxFuture<'a, Result<String, HostFunctionError>> {
     let task = match rest {
         "" => ready.text.to_string(),
         rest => format!("{}\n\n{rest}", ready.text),

@@ -2,7 +2,7 @@
 //! plugins that it needs exist, and whether the arguments match.
 //!
 //! The user, the model and plugins pass the same gate. Start from
-//! [`SkillInvocationChecker::invoke_skill`].
+//! [`SkillInvocationChecker::check_and_prepare_skill`].
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl SkillInvocationChecker<'_> {
     ///
     /// # Errors
     /// The reason why the skill cannot be used, as text for the invoker.
-    pub(super) async fn invoke_skill(
+    pub(super) async fn check_and_prepare_skill(
         &self,
         name: &str,
         arguments: &Value,
@@ -46,7 +46,7 @@ impl SkillInvocationChecker<'_> {
         let expanded =
             SessionSkills::expand_skill(&skill, &SkillArguments::new(&skill, &arguments));
         Ok(PreparedSkillInvocation {
-            text: SessionSkills::wrap_in_tag(&skill, &expanded).into(),
+            text: SessionSkills::tag_text_with_origin(&skill, &expanded).into(),
             skill,
             by,
             is_repeated: false,

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::active::reserves_tools_of_plugin;
-use super::model_memory::SkillRequestedModelMemory;
+use super::active::plugin_tools_require_skill;
+use super::model_memory::SkillModelCache;
 use super::parts::first_text_line;
 use super::ready::PreparedSkillInvocation;
 use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::session::{Body, Session, UsedOrApprovedSkill};
 use crate::skill::Skill;
 use crate::text::escape_and_truncate_line;
@@ -23,7 +23,7 @@ pub(in crate::agent) struct SessionSkillMemory {
     remembered: Mutex<SessionSkillMemoryState>,
     /// Locked while the user is asked, so that there is only one question at a time.
     pub(super) asking: tokio::sync::Mutex<()>,
-    pub(super) models: SkillRequestedModelMemory,
+    pub(super) models: SkillModelCache,
 }
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ struct UsedSkillWithFolder {
 }
 
 /// Maximum number of prepared invocations that are remembered; the oldest is dropped first.
-const MAX_PREPARED_INVOCATIONS: usize = 64;
+const MAX_PREPARED_SKILL_INVOCATIONS: usize = 64;
 
 impl SessionSkillMemory {
     /// Restores the memory of a resumed session. The confirmations and uses of a skill from an
@@ -63,7 +63,7 @@ impl SessionSkillMemory {
                     remembered.told.push(one);
                     remembered.used.push(UsedSkillWithFolder {
                         skill: skill.clone(),
-                        readable: spec.command_readable_skill_folder(skill),
+                        readable: spec.skill_folder_for_commands(skill),
                     });
                 }
             }
@@ -72,7 +72,7 @@ impl SessionSkillMemory {
             session: spec.session.clone(),
             remembered: Mutex::new(remembered),
             asking: tokio::sync::Mutex::default(),
-            models: SkillRequestedModelMemory::default(),
+            models: SkillModelCache::default(),
         }
     }
 
@@ -111,9 +111,9 @@ impl SessionSkillMemory {
 
     /// Records that the side effects of a skill were shown to the user. Returns whether this is the
     /// first time.
-    pub(super) fn mark_side_effects_shown(&self, skill: &Skill) -> bool {
+    pub(super) fn mark_side_effects_shown_to_user(&self, skill: &Skill) -> bool {
         let one = skill_memory_key(skill);
-        let told = &mut lock(&self.remembered).told;
+        let told = &mut lock_ignoring_poison(&self.remembered).told;
         let is_new = !told.contains(&one);
         if is_new {
             told.push(one);
@@ -122,7 +122,7 @@ impl SessionSkillMemory {
     }
 
     pub(super) fn is_skill_confirmed(&self, skill: &Skill) -> bool {
-        let remembered = lock(&self.remembered);
+        let remembered = lock_ignoring_poison(&self.remembered);
         let mut confirmed = remembered.confirmed.iter();
         confirmed
             .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
@@ -130,8 +130,8 @@ impl SessionSkillMemory {
 
     /// Records that a skill may be used for the rest of this run, or, if the user approved it, for
     /// the rest of the session including later runs.
-    pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
-        lock(&self.remembered)
+    pub(super) fn record_skill_use_approval(&self, skill: &Skill, by_person: bool) {
+        lock_ignoring_poison(&self.remembered)
             .confirmed
             .push(skill_memory_key(skill));
         if by_person {
@@ -142,9 +142,9 @@ impl SessionSkillMemory {
     /// Records an invocation whose text is returned to the caller and may become the input of a
     /// turn.
     pub(super) fn record_prepared_skill(&self, ready: Arc<PreparedSkillInvocation>) {
-        let prepared = &mut lock(&self.remembered).prepared;
+        let prepared = &mut lock_ignoring_poison(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
-        if prepared.len() >= MAX_PREPARED_INVOCATIONS {
+        if prepared.len() >= MAX_PREPARED_SKILL_INVOCATIONS {
             prepared.remove(0);
         }
         prepared.push(ready);
@@ -152,7 +152,7 @@ impl SessionSkillMemory {
 
     /// Returns the prepared invocations of skills whose text has its first line in `text`.
     pub(super) fn find_prepared_skills(&self, text: &str) -> Vec<Arc<PreparedSkillInvocation>> {
-        let remembered = lock(&self.remembered);
+        let remembered = lock_ignoring_poison(&self.remembered);
         let prepared = remembered.prepared.iter();
         prepared
             .filter(|ready| text.contains(first_text_line(&ready.text)))
@@ -162,8 +162,8 @@ impl SessionSkillMemory {
 
     /// Marks the prepared skills whose text occurs in `text` as already in the conversation. If the
     /// text of such a skill occurs again, the skill exempts no call from approval.
-    pub(super) fn mark_prepared_skills_in_conversation(&self, text: &str) {
-        let prepared = &mut lock(&self.remembered).prepared;
+    pub(super) fn mark_skill_texts_as_in_conversation(&self, text: &str) {
+        let prepared = &mut lock_ignoring_poison(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
             if text.contains(first_text_line(&ready.text)) {
                 Arc::make_mut(ready).is_repeated = true;
@@ -175,31 +175,35 @@ impl SessionSkillMemory {
     /// attaches stay available.
     pub(super) fn record_skill_use(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
         let is_same = |own: &UsedSkillWithFolder| Arc::ptr_eq(&own.skill, skill);
-        if !lock(&self.remembered).used.iter().any(is_same) {
+        if !lock_ignoring_poison(&self.remembered)
+            .used
+            .iter()
+            .any(is_same)
+        {
             let used = UsedSkillWithFolder {
                 skill: skill.clone(),
-                readable: spec.command_readable_skill_folder(skill),
+                readable: spec.skill_folder_for_commands(skill),
             };
-            lock(&self.remembered).used.push(used);
+            lock_ignoring_poison(&self.remembered).used.push(used);
             self.append_skill_use(skill, false);
         }
     }
 
     pub(super) fn find_used_skill(&self, id: &str) -> Option<Arc<Skill>> {
-        let remembered = lock(&self.remembered);
+        let remembered = lock_ignoring_poison(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &used.skill);
         used.find(|skill| skill.id == id).cloned()
     }
 
-    pub(super) fn keeps_plugin_tools_available(&self, plugin: &str) -> bool {
-        let remembered = lock(&self.remembered);
+    pub(super) fn has_attached_plugin_tools(&self, plugin: &str) -> bool {
+        let remembered = lock_ignoring_poison(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &*used.skill);
-        used.any(|skill| skill.attach && reserves_tools_of_plugin(skill, plugin))
+        used.any(|skill| skill.attach && plugin_tools_require_skill(skill, plugin))
     }
 
     /// Returns the folders of used skills that commands may read.
     pub(super) fn readable_skill_folders(&self) -> Arc<[PathBuf]> {
-        let remembered = lock(&self.remembered);
+        let remembered = lock_ignoring_poison(&self.remembered);
         let used = remembered.used.iter();
         used.filter_map(|used| used.readable.clone()).collect()
     }
@@ -233,7 +237,7 @@ impl AgentSpec {
     /// Returns the folder of a skill if commands may read it although it is outside the workspace.
     /// A folder that is reached through the workspace is excluded, because a command could replace
     /// it with a symlink.
-    fn command_readable_skill_folder(&self, skill: &Skill) -> Option<PathBuf> {
+    fn skill_folder_for_commands(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;
         let workspace = real_path(&self.workspace);
         let is_outside = !skill.dir.starts_with(&self.workspace)

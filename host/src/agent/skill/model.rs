@@ -35,14 +35,16 @@ impl TurnSkillState {
         }
         let refusal = match skill.may_choose_model() {
             false => Some("only the user's own skills can choose a model".to_owned()),
-            true => self.model_refusal_reason(wanted, cancel).await,
+            true => self.reason_model_is_unavailable(wanted, cancel).await,
         };
         let (id, wanted_name) = (&skill.id, escape_and_truncate_line(wanted, 128));
         match refusal {
             None => {
                 let text =
                     format!("skill {id}: this turn uses the model {wanted_name} instead of {own}");
-                self.spec.events.emit(Event::notice(Level::Info, text));
+                self.spec
+                    .events
+                    .emit(Event::create_host_notice(Level::Info, text));
                 Some(wanted.to_owned())
             }
             Some(why) => {
@@ -50,7 +52,9 @@ impl TurnSkillState {
                     let text = format!(
                         "skill {id} requests the model {wanted_name}, but the turn keeps {own}: {why}"
                     );
-                    self.spec.events.emit(Event::notice(Level::Warn, text));
+                    self.spec
+                        .events
+                        .emit(Event::create_host_notice(Level::Warn, text));
                 }
                 None
             }
@@ -58,7 +62,7 @@ impl TurnSkillState {
     }
 
     /// Returns the reason why a model cannot be used; `None` if the provider offers it.
-    async fn model_refusal_reason(
+    async fn reason_model_is_unavailable(
         &self,
         wanted: &str,
         cancel: &CancellationToken,

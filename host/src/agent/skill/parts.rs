@@ -4,33 +4,41 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::{Content, Message, Origin, SkillPart};
 
 /// Parts of skills that are in the results of tool calls, by call id. An entry is kept until the
 /// result of its call becomes a message of the conversation.
 #[derive(Default)]
-pub(in crate::agent) struct ToolResultSkillParts(Mutex<HashMap<String, Vec<RecordedSkillPart>>>);
+pub(in crate::agent) struct ToolResultSkillTracker(
+    Mutex<HashMap<String, Vec<ToolResultSkillContent>>>,
+);
 
-struct RecordedSkillPart {
+struct ToolResultSkillContent {
     part: SkillPart,
     /// First line of the part in the result. If a hook removed this line, the part is not attached
     /// to the message with the result.
     line: String,
 }
 
-impl ToolResultSkillParts {
+impl ToolResultSkillTracker {
     /// Records that the result of a call contains a part of a skill that begins with this line.
-    pub(in crate::agent) fn record_part(&self, call: &str, part: SkillPart, line: String) {
-        let mut noted = lock(&self.0);
+    pub(in crate::agent) fn record_skill_content(&self, call: &str, part: SkillPart, line: String) {
+        let mut noted = lock_ignoring_poison(&self.0);
         let of_call = noted.entry(call.to_owned()).or_default();
-        of_call.push(RecordedSkillPart { part, line });
+        of_call.push(ToolResultSkillContent { part, line });
     }
 
     /// Attaches the parts of skills that were recorded for a call to the message with its result,
     /// except parts whose line a hook removed from the message.
-    pub(in crate::agent) fn attach_parts_to(&self, message: Message, call: &str) -> Message {
-        let noted = lock(&self.0).remove(call).unwrap_or_default();
+    pub(in crate::agent) fn attach_skill_content_to_message(
+        &self,
+        message: Message,
+        call: &str,
+    ) -> Message {
+        let noted = lock_ignoring_poison(&self.0)
+            .remove(call)
+            .unwrap_or_default();
         let noted = noted.into_iter();
         let left = noted.filter(|noted| contains_line(&message, &noted.line));
         let left = left.map(|noted| noted.part).collect();
@@ -47,7 +55,7 @@ pub(super) fn announces_skill(message: &Message, id: &str) -> bool {
 
 /// Whether a message repeats the descriptions of skills whose first announcement a compaction
 /// replaced by a summary.
-pub(super) fn repeats_skill_announcements(message: &Message) -> bool {
+pub(super) fn is_skill_reannouncement(message: &Message) -> bool {
     let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
     message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }
@@ -59,7 +67,7 @@ pub(super) fn has_skill_text(message: &Message, id: &str) -> bool {
 }
 
 /// Whether a message contains this text of the skill `id`, or a page of it.
-pub(super) fn has_exact_skill_text(message: &Message, id: &str, text: &str) -> bool {
+pub(super) fn has_given_skill_text(message: &Message, id: &str, text: &str) -> bool {
     has_skill_text(message, id) && contains_line(message, first_text_line(text))
 }
 

@@ -15,7 +15,7 @@ use crate::agent::lifecycle::LiveAgent;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::session::{self, USER_ENDED_SKILL_REASON};
-use crate::skill::Context;
+use crate::skill::SkillExecutionContext;
 
 impl LiveAgent {
     /// Prepares a skill for the next turn, and returns the text that must be the input of that
@@ -36,9 +36,9 @@ impl LiveAgent {
             memory: &self.family.skills,
         };
         let ready = gate
-            .invoke_skill(name, arguments, SkillInvoker::User)
+            .check_and_prepare_skill(name, arguments, SkillInvoker::User)
             .await?;
-        if ready.skill.context != Context::Fork {
+        if ready.skill.context != SkillExecutionContext::Fork {
             let text = ready.text.to_string();
             self.invoked = None;
             self.family.skills.record_prepared_skill(Arc::new(ready));
@@ -68,10 +68,10 @@ impl LiveAgent {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) async fn end_skills(&mut self) -> Result<Vec<Arc<str>>, session::Error> {
+    pub(crate) async fn deactivate_all_skills(&mut self) -> Result<Vec<Arc<str>>, session::Error> {
         self.emit_session_opened();
         let ended = self.skills.take_finished_skills(|_| true);
-        let caller = self.hook_caller_outside_turn();
+        let caller = self.caller_info_outside_turn();
         for skill in &ended {
             self.report_skill_ended(&caller, skill, USER_ENDED_SKILL_REASON)
                 .await;
@@ -82,7 +82,7 @@ impl LiveAgent {
     }
 
     async fn report_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
-        self.spec.report_skill_end(skill, reason);
+        self.spec.record_skill_deactivation(skill, reason);
         let info = skill.create_skill_info(reason);
         self.dispatcher
             .dispatch::<at::SkillEnded>(caller, info)

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::agent::subagent::preset::SubagentPreset;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::ToolSpec;
 
 /// Presets that applied to the parent of an agent when the agent was started.
@@ -41,20 +41,20 @@ impl TurnToolPresets {
 
     /// Limits the current step to the tools that a preset selects, until the next request.
     pub(in crate::agent) fn set_step_preset(&self, preset: Option<Arc<SubagentPreset>>) {
-        *lock(&self.of_step) = preset;
+        *lock_ignoring_poison(&self.of_step) = preset;
     }
 
     /// Returns the presets that apply now, for a subagent that is about to start.
     pub(in crate::agent) fn current_presets(&self) -> ParentAgentPresets {
-        let of_step = lock(&self.of_step).clone();
+        let of_step = lock_ignoring_poison(&self.of_step).clone();
         let at_start = self.at_start.iter().cloned();
         let of_turn = self.of_turn.get().cloned();
         at_start.chain(of_turn).chain(of_step).collect()
     }
 
     /// Whether all presets select a tool.
-    pub(super) fn presets_select_tool(&self, spec: &ToolSpec) -> bool {
-        let of_step = lock(&self.of_step);
+    pub(super) fn is_tool_selected(&self, spec: &ToolSpec) -> bool {
+        let of_step = lock_ignoring_poison(&self.of_step);
         let mut all = self
             .at_start
             .iter()
@@ -76,11 +76,10 @@ mod tests {
 
     #[test]
     fn a_step_of_the_parent_changes_nothing_for_a_subagent_that_runs() {
-        let write = ToolSpec::bare_spec("write_file", EffectClass::Write);
-        let read = ToolSpec::bare_spec("read_file", EffectClass::Read);
-        let left = |presets: &TurnToolPresets| {
-            [&write, &read].map(|spec| presets.presets_select_tool(spec))
-        };
+        let write = ToolSpec::from_name_and_effect("write_file", EffectClass::Write);
+        let read = ToolSpec::from_name_and_effect("read_file", EffectClass::Read);
+        let left =
+            |presets: &TurnToolPresets| [&write, &read].map(|spec| presets.is_tool_selected(spec));
         let parent = TurnToolPresets::default();
         let with_all = TurnToolPresets::new_with_parent_presets(parent.current_presets());
         parent.set_step_preset(Some(preset("investigate")));

@@ -63,7 +63,7 @@ pub(super) async fn read_skill_file(
         return read_file_from_memory(content, name, offset, cancel).map_err(in_folder);
     }
     let place = skill.real_dir.clone();
-    let opened = tokio::task::spawn_blocking(move || Workspace::open(&place)).await;
+    let opened = tokio::task::spawn_blocking(move || Workspace::open_root_folder(&place)).await;
     let folder = opened
         .map_err(io::Error::other)
         .flatten()
@@ -80,7 +80,7 @@ pub(super) async fn read_skill_file(
 /// Returns a page of a skill's text, from line `offset` of the inner text on. The first and the
 /// last line of `text` are its wrapper. Every page has the complete wrapper, so that no text of the
 /// skill is outside the wrapper, and no text of the host inside.
-pub(super) fn page_skill_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
+pub(super) fn extract_skill_text_page(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (inner, close) = rest.rsplit_once('\n').unwrap_or(("", rest));
     let n_before = usize::try_from(offset.saturating_sub(1)).unwrap_or(usize::MAX);

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::active::{
-    ActiveSkill, ActiveSkills, SKILL_TOOL_NAME, SkillToolRefusalReason, reserves_tools_of_plugin,
+    ActiveSkill, ActiveSkills, SKILL_TOOL_NAME, SkillToolRefusalReason, plugin_tools_require_skill,
 };
 use super::gate::unknown_skill_text;
 use super::memory::SessionSkillMemory;
-use super::parts::ToolResultSkillParts;
+use super::parts::ToolResultSkillTracker;
 use super::presets::{ParentAgentPresets, TurnToolPresets};
 use crate::agent::spec::AgentSpec;
 use crate::agent::subagent::preset::EXPLICITLY_GRANTED_TOOL_NAMES;
@@ -33,7 +33,7 @@ pub(in crate::agent) struct TurnSkillState {
     /// Data about skills that the session remembers; all its agents share it.
     pub(super) memory: Arc<SessionSkillMemory>,
     /// Parts of skills that the results of calls contain, until each result becomes a message.
-    pub(in crate::agent) parts: ToolResultSkillParts,
+    pub(in crate::agent) parts: ToolResultSkillTracker,
     tools: UnrestrictedTurnTools,
     /// Presets that limit the tools of the turn.
     pub(in crate::agent) presets: TurnToolPresets,
@@ -56,7 +56,7 @@ impl TurnSkillState {
             number,
             own,
             memory,
-            parts: ToolResultSkillParts::default(),
+            parts: ToolResultSkillTracker::default(),
             parent,
         }
     }
@@ -126,8 +126,10 @@ impl TurnSkillState {
         active
             .iter()
             .all(|skill| skill.find_prohibition(spec).is_none())
-            && self.reason_tool_is_reserved(spec).is_none()
-            && self.presets.presets_select_tool(spec)
+            && self
+                .reason_tool_is_unavailable_without_skill(spec)
+                .is_none()
+            && self.presets.is_tool_selected(spec)
     }
 
     /// Returns the active skill that forbids calls of a tool, and the message for the caller of the
@@ -170,9 +172,9 @@ impl TurnSkillState {
         let of_turn = own.iter().filter(|skill| skill.turn == self.number);
         let spares: Vec<&RequestedApprovalExemption> = of_turn
             .flat_map(|skill| &skill.spares)
-            .filter(|spare| exemption_names_tool(spare, spec))
+            .filter(|spare| is_exemption_for_tool(spare, spec))
             .collect();
-        exemptions_cover_subject(&spares, subject)
+        exemptions_cover_call(&spares, subject)
     }
 
     /// Returns the folders of the skills that were used. Commands may read them in addition to
@@ -183,18 +185,21 @@ impl TurnSkillState {
 
     /// Returns the reason why a tool of a plugin is currently unavailable: skills reserve the tools
     /// of that plugin, and none of these skills is active.
-    pub(in crate::agent) fn reason_tool_is_reserved(&self, spec: &ToolSpec) -> Option<String> {
+    pub(in crate::agent) fn reason_tool_is_unavailable_without_skill(
+        &self,
+        spec: &ToolSpec,
+    ) -> Option<String> {
         let plugin = spec.plugin.as_deref()?;
         let of_plugin: Vec<&Arc<Skill>> = self
             .spec
             .skills
             .iter()
-            .filter(|skill| reserves_tools_of_plugin(skill, plugin))
+            .filter(|skill| plugin_tools_require_skill(skill, plugin))
             .filter(|skill| {
                 skill.invocation != SkillInvocationRule::Disabled && skill.missing.is_empty()
             })
             .collect();
-        if of_plugin.is_empty() || self.memory.keeps_plugin_tools_available(plugin) {
+        if of_plugin.is_empty() || self.memory.has_attached_plugin_tools(plugin) {
             return None;
         }
         let active = self.active_skills();
@@ -235,9 +240,11 @@ impl TurnSkillState {
         tools.get(tool).is_some_and(|entry| {
             let spec = &entry.spec;
             let above = self.active_skills();
-            reserves_tools_of_plugin(skill, spec.plugin.as_deref().unwrap_or_default())
-                && self.reason_tool_is_reserved(spec).is_some()
-                && self.presets.presets_select_tool(spec)
+            plugin_tools_require_skill(skill, spec.plugin.as_deref().unwrap_or_default())
+                && self
+                    .reason_tool_is_unavailable_without_skill(spec)
+                    .is_some()
+                && self.presets.is_tool_selected(spec)
                 && above.iter().all(|skill| skill.permits_tool(spec))
         })
     }
@@ -277,7 +284,7 @@ impl TurnSkillState {
 
     /// Returns a part for each prepared skill whose text occurs in `text`, which the user or
     /// another agent gives to an agent as input.
-    pub(in crate::agent) fn prepared_skill_parts(&self, text: &str) -> Vec<SkillPart> {
+    pub(in crate::agent) fn find_skills_in_input(&self, text: &str) -> Vec<SkillPart> {
         let prepared = self.memory.find_prepared_skills(text).into_iter();
         prepared
             .map(|ready| SkillPart::Text(ready.skill.id.clone()))
@@ -285,7 +292,7 @@ impl TurnSkillState {
     }
 }
 
-fn exemption_names_tool(spare: &RequestedApprovalExemption, spec: &ToolSpec) -> bool {
+fn is_exemption_for_tool(spare: &RequestedApprovalExemption, spec: &ToolSpec) -> bool {
     match &spec.plugin {
         None => spec.name == spare.tool,
         Some(plugin) => spare.tool.split_once(':') == Some((plugin, &spec.name)),
@@ -294,7 +301,7 @@ fn exemption_names_tool(spare: &RequestedApprovalExemption, spec: &ToolSpec) -> 
 
 /// Whether the exemptions cover a call with this subject. For a shell command, every part of the
 /// command must be covered; an exemption for a shell that names no command covers nothing.
-fn exemptions_cover_subject(spares: &[&RequestedApprovalExemption], subject: &Subject) -> bool {
+fn exemptions_cover_call(spares: &[&RequestedApprovalExemption], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());
     };

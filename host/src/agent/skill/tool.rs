@@ -12,12 +12,12 @@ use super::active::SKILL_TOOL_NAME;
 use super::fork::run_skill_in_subagent;
 use super::gate::SkillInvocationChecker;
 use super::parts::first_text_line;
-use super::read::{describe_skill_files, page_skill_text, read_skill_file};
+use super::read::{describe_skill_files, extract_skill_text_page, read_skill_file};
 use super::ready::SkillInvoker;
 use crate::agent::scope::{ActiveTurns, SharedTurnState};
 use crate::agent::spec::AgentSpec;
 use crate::message::{EffectClass, SkillPart, ToolSpec};
-use crate::skill::{Context, Skill, SkillInvocationRule};
+use crate::skill::{Skill, SkillExecutionContext, SkillInvocationRule};
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
@@ -81,7 +81,7 @@ async fn answer_skill_call(
                 skill.id
             ));
         }
-        check_skill_file_read_rules(&scope.spec, &skill, file)?;
+        check_skill_read_permission(&scope.spec, &skill, file)?;
         return read_skill_file(&skill, file, offset, &ctx.cancel).await;
     }
     if offset > 1 {
@@ -93,7 +93,7 @@ async fn answer_skill_call(
             )
         })?;
         record_skill_text_in_result(scope, ctx, &skill.id, &text);
-        return page_skill_text(&text, offset);
+        return extract_skill_text_page(&text, offset);
     }
     let arguments = match (asked.arguments, asked.args) {
         (Some(named), _) => Value::Object(named),
@@ -112,13 +112,15 @@ async fn answer_skill_call(
     let by = plugin.map_or(SkillInvoker::Model, |name| {
         SkillInvoker::Plugin(name.clone())
     });
-    let ready = gate.invoke_skill(&asked.skill, &arguments, by).await?;
-    if ready.skill.context == Context::Fork {
+    let ready = gate
+        .check_and_prepare_skill(&asked.skill, &arguments, by)
+        .await?;
+    if ready.skill.context == SkillExecutionContext::Fork {
         let caller = ctx.caller.clone();
         let answer = run_skill_in_subagent(scope, caller, ready, "").await;
         return Ok(match answer {
             Ok(answer) => ToolOutput::ok(answer),
-            Err(error) => ToolOutput::error(error.to_string()),
+            Err(error) => ToolOutput::from_error_content(error.to_string()),
         });
     }
     if scope.skills.is_skill_text_in_conversation(&ready) {
@@ -129,7 +131,7 @@ async fn answer_skill_call(
     }
     scope.activate_skill(&ctx.caller, &ready).await;
     record_skill_text_in_result(scope, ctx, &ready.skill.id, &ready.text);
-    let mut output = page_skill_text(&ready.text, 1)?;
+    let mut output = extract_skill_text_page(&ready.text, 1)?;
     output
         .content
         .push_text(&describe_skill_files(&ready.skill).await);
@@ -150,20 +152,20 @@ fn record_skill_text_in_result(scope: &SharedTurnState, ctx: &ToolCtx, id: &str,
         scope
             .skills
             .parts
-            .record_part(call, part, first_text_line(text).to_owned());
+            .record_skill_content(call, part, first_text_line(text).to_owned());
     }
 }
 
 /// Checks that no rule of the operator denies or requires approval for reading this file of a
 /// skill. Only files in the workspace are checked. Without such a rule, reading a file of a skill
 /// needs no approval.
-fn check_skill_file_read_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
+fn check_skill_read_permission(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
     let path = skill.dir.join(below.unwrap_or(Path::new(file)));
     let Ok(path) = path.strip_prefix(&spec.workspace) else {
         return Ok(());
     };
-    let tool = ToolSpec::bare_spec("read_file", EffectClass::Read);
+    let tool = ToolSpec::from_name_and_effect("read_file", EffectClass::Read);
     // Remove `.` components, which the paths of rules do not have either.
     let path: PathBuf = path.components().collect();
     let path = path.to_string_lossy().into_owned();
@@ -176,7 +178,7 @@ fn check_skill_file_read_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> R
     };
     match spec.policy.decide(&call).verdict {
         ToolVerdict::Allow => Ok(()),
-        _ if spec.policy.may_skill_approve(&call) => Ok(()),
+        _ if spec.policy.can_skill_approve_call(&call) => Ok(()),
         ToolVerdict::Deny(why) => Err(format!("refused by policy: {why}")),
         ToolVerdict::Ask | ToolVerdict::DryRun(_) => Err(
             "a rule of the operator's asks about this file; read it with `read_file`".to_owned(),
@@ -198,7 +200,7 @@ impl Tool for SkillTool {
                 Some(scope) => answer_skill_call(&scope, asked, ctx).await,
                 None => Err("no turn is running".to_owned()),
             }
-            .unwrap_or_else(ToolOutput::error)
+            .unwrap_or_else(ToolOutput::from_error_content)
         })
     }
 }

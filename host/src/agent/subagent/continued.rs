@@ -57,16 +57,16 @@ impl ContinueSubagentTool {
             .active_turns
             .find_active_turn(&ctx.caller.context.agent)
         else {
-            return ToolOutput::error("no turn is running");
+            return ToolOutput::from_error_content("no turn is running");
         };
         let order = find_own_child(&scope, &asked.id)
             .and_then(|child| build_subagent_continue_request(&scope, child, asked.message, None));
         let order = match order {
             Ok(order) => order,
-            Err(why) => return ToolOutput::error(why),
+            Err(why) => return ToolOutput::from_error_content(why),
         };
         match start_subagent(&scope, order, ctx.caller.clone()).await {
-            Err(error) => ToolOutput::error(error.to_string()),
+            Err(error) => ToolOutput::from_error_content(error.to_string()),
             Ok(live) if asked.wait != Some(true) => started_subagent_output(&live),
             Ok(live) => {
                 let outcome = wait_for_subagent(&live).await;

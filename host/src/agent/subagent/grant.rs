@@ -6,7 +6,7 @@
 
 use super::preset::{PresetToolSelection, SubagentPreset};
 use crate::agent::scope::SharedTurnState;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::skill::Skill;
 use crate::text::escape_and_truncate_line;
 use crate::tool::registry::ToolRegistry;
@@ -25,7 +25,7 @@ pub(in crate::agent) fn choose_subagent_tools(
     scope: &SharedTurnState,
     preset: Option<&SubagentPreset>,
     wanted: Option<Vec<String>>,
-) -> Result<Vec<String>, HandleError> {
+) -> Result<Vec<String>, HostFunctionError> {
     let selection = match (preset, &wanted) {
         (None, Some(_)) => None,
         (None, None) => Some(&PresetToolSelection::Reading),
@@ -47,7 +47,7 @@ pub(in crate::agent) fn choose_subagent_tools(
     let beyond = wanted.iter().find(|name| !selected.contains(name));
     let name = preset.map_or("", |preset| &preset.name);
     match beyond {
-        Some(beyond) => Err(HandleError::NotFound(format!(
+        Some(beyond) => Err(HostFunctionError::NotFound(format!(
             "the preset `{name}` has no tool `{}` here; its tools are: {}",
             escape_and_truncate_line(beyond, MAX_SHOWN_TOOL_NAME_BYTES),
             match selected.as_slice() {
@@ -68,19 +68,19 @@ pub(in crate::agent) fn require_available_tools(
     scope: &SharedTurnState,
     names: &[String],
     of: Option<&Skill>,
-) -> Result<ToolRegistry, HandleError> {
+) -> Result<ToolRegistry, HostFunctionError> {
     let active = scope.skills.callable_tool_names();
     let tools = scope.skills.tools();
     let forbidden = |name: &String| scope.skills.find_forbidding_skill(&tools.get(name)?.spec);
     if let Some((_, why)) = names.iter().find_map(forbidden) {
-        return Err(HandleError::Denied(why));
+        return Err(HostFunctionError::Denied(why));
     }
     let is_there = |name: &String| {
         active.contains(name)
             || of.is_some_and(|skill| scope.skills.can_skill_unlock_tool(skill, name))
     };
     if let Some(missing) = names.iter().find(|name| !is_there(name)) {
-        return Err(HandleError::NotFound(format!(
+        return Err(HostFunctionError::NotFound(format!(
             "there is no tool `{}` to give to a subagent; the tools are: {}",
             escape_and_truncate_line(missing, MAX_SHOWN_TOOL_NAME_BYTES),
             active.join(", ")

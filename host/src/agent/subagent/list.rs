@@ -48,7 +48,7 @@ impl ListSubagentsTool {
             .active_turns
             .find_active_turn(&ctx.caller.context.agent)
         else {
-            return ToolOutput::error("no turn is running");
+            return ToolOutput::from_error_content("no turn is running");
         };
         let registry = &scope.family.subagents;
         let mut children = scope.spec.session.subagents();
@@ -122,7 +122,8 @@ impl SubagentListRow<'_> {
             Some((_, Some(outcome))) => (steps, cost_usd) = (outcome.steps, outcome.cost_usd),
             Some((live, None)) => {
                 if let Some(turn) = active_turns.find_active_turn(&live.id) {
-                    (steps, cost_usd) = (turn.progress.current_step(), turn.budget.cost().usd);
+                    (steps, cost_usd) =
+                        (turn.progress.current_step(), turn.budget.cost_so_far().usd);
                     words.push(format!("step {steps}"));
                     words.extend(turn.progress.last_tool());
                     steps = 0;

@@ -7,14 +7,15 @@
 use std::collections::BTreeSet;
 
 use crate::skill::{
-    Context, Diagnostic, Interaction, OmittedSkill, Severity, Skill, SkillOmissionReason,
+    Diagnostic, OmittedSkill, Severity, Skill, SkillExecutionContext, SkillLifetime,
+    SkillOmissionReason,
 };
 
 /// Maximum number of keys that a notice names.
 const MAX_KEYS_NAMED_IN_NOTICE: usize = 20;
 
 /// Keys that only change how another program displays a preset; they are ignored without a notice.
-const IGNORED_DISPLAY_KEYS: [&str; 1] = ["color"];
+const DISPLAY_ONLY_PRESET_KEYS: [&str; 1] = ["color"];
 
 /// Hint of the parser about a misspelled key `description`. The parser uses the value of that key
 /// nevertheless, so it is not reported as unused.
@@ -22,7 +23,7 @@ const MISSPELLED_DESCRIPTION_KEY_HINT: &str = "write `description` if you mean t
 
 /// Phrases about skills in the messages of the parser, each with the phrase about presets that
 /// replaces it.
-const SKILL_TO_PRESET_PHRASES: [(&str, &str); 6] = [
+const SKILL_PHRASE_REPLACEMENTS: [(&str, &str); 6] = [
     ("; until then only the user can start the skill", ""),
     ("which is the skill's", "which is the preset's"),
     (
@@ -42,7 +43,7 @@ pub(super) fn describe_invalid_preset_file(left: &OmittedSkill) -> String {
         return format!("{file} is not a preset of subagents: {}", left.reason);
     }
     let mut reason = left.reason.clone();
-    for (of_skill, of_preset) in SKILL_TO_PRESET_PHRASES {
+    for (of_skill, of_preset) in SKILL_PHRASE_REPLACEMENTS {
         reason = reason.replace(of_skill, of_preset);
     }
     match left.id.is_empty() {
@@ -82,9 +83,9 @@ fn preset_keys_without_effect(file: &Skill) -> BTreeSet<&str> {
         ("arguments", has_arguments),
         ("attach", file.attach),
         ("compatibility", file.compatibility.is_some()),
-        ("context", file.context != Context::Inline),
+        ("context", file.context != SkillExecutionContext::Inline),
         ("generated_from", file.generated_from.is_some()),
-        ("interaction", file.interaction != Interaction::Returning),
+        ("interaction", file.interaction != SkillLifetime::Returning),
         ("library_depends", !file.library_depends.is_empty()),
         ("license", file.license.is_some()),
         ("metadata", !file.metadata.is_empty()),
@@ -96,18 +97,15 @@ fn preset_keys_without_effect(file: &Skill) -> BTreeSet<&str> {
     ];
     let of_skills = of_skills.into_iter().filter(|(_, is_set)| *is_set);
     let of_skills = of_skills.map(|(key, _)| key);
-    let reported = file
-        .diagnostics
-        .iter()
-        .filter_map(diagnosed_front_matter_key);
+    let reported = file.diagnostics.iter().filter_map(unused_front_matter_key);
     let keys = reported.chain(of_skills);
-    keys.filter(|key| !IGNORED_DISPLAY_KEYS.contains(key))
+    keys.filter(|key| !DISPLAY_ONLY_PRESET_KEYS.contains(key))
         .collect()
 }
 
 /// Returns the key that a finding of the parser reports as unknown or without effect; `None` for
 /// other findings.
-fn diagnosed_front_matter_key(finding: &Diagnostic) -> Option<&str> {
+fn unused_front_matter_key(finding: &Diagnostic) -> Option<&str> {
     if finding.severity == Severity::Error || finding.hint == MISSPELLED_DESCRIPTION_KEY_HINT {
         return None;
     }

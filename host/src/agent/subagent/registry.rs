@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::SubagentState;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Usage;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::session::Session;
 
 /// Maximum number of ended subagents whose answers are kept in memory. There is a limit because a
@@ -28,7 +28,7 @@ const MAX_SUBAGENT_IDS_IN_ERROR: usize = 8;
 pub(in crate::agent) struct SubagentOutcome {
     pub(in crate::agent) state: SubagentState,
     /// Answer, or the error if there is none.
-    pub(in crate::agent) result: Result<String, HandleError>,
+    pub(in crate::agent) result: Result<String, HostFunctionError>,
     pub(in crate::agent) usage: Usage,
     pub(in crate::agent) steps: u32,
     /// Cost in US dollars; tokens of models with an unknown price are not included.
@@ -37,7 +37,7 @@ pub(in crate::agent) struct SubagentOutcome {
 
 impl SubagentOutcome {
     /// Creates the outcome of a subagent that failed before it did any work.
-    pub(in crate::agent) fn from_error(error: HandleError) -> Self {
+    pub(in crate::agent) fn from_error(error: HostFunctionError) -> Self {
         Self {
             state: SubagentState::Failed,
             result: Err(error),
@@ -125,14 +125,14 @@ impl LiveSubagent {
     /// effect on a subagent that has ended.
     pub(in crate::agent) fn stop(&self, why: impl Into<String>) {
         if self.is_running() {
-            lock(&self.stop_reason).get_or_insert_with(|| why.into());
+            lock_ignoring_poison(&self.stop_reason).get_or_insert_with(|| why.into());
             self.cancel.cancel();
         }
     }
 
     /// Returns the reason why the subagent was stopped; `None` if it was not.
     pub(in crate::agent) fn stop_reason(&self) -> Option<String> {
-        lock(&self.stop_reason).clone()
+        lock_ignoring_poison(&self.stop_reason).clone()
     }
 
     /// Records the outcome of the subagent, unless one was already recorded.
@@ -151,7 +151,7 @@ pub(in crate::agent) struct SubagentEndGuard(pub(in crate::agent) Arc<LiveSubage
 
 impl Drop for SubagentEndGuard {
     fn drop(&mut self) {
-        let error = HandleError::Failed("the subagent broke off".to_owned());
+        let error = HostFunctionError::Failed("the subagent broke off".to_owned());
         self.0.record_outcome(SubagentOutcome::from_error(error));
     }
 }
@@ -183,21 +183,21 @@ impl SubagentRegistry {
         &self,
         new: &Arc<LiveSubagent>,
         max_running: usize,
-    ) -> Result<SubagentEndGuard, HandleError> {
-        let mut live = lock(&self.live);
+    ) -> Result<SubagentEndGuard, HostFunctionError> {
+        let mut live = lock_ignoring_poison(&self.live);
         let running: Vec<&str> = live
             .iter()
             .filter(|one| one.is_running())
             .map(|one| &*one.id)
             .collect();
         if running.contains(&&*new.id) {
-            return Err(HandleError::InvalidInput(format!(
+            return Err(HostFunctionError::InvalidInput(format!(
                 "{} still works on its task; wait for it or stop it first",
                 new.id
             )));
         }
         if running.len() >= max_running {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "{} subagents run, and no more may at once (subagents.max_running = {max_running}): {}; wait for one to end, or \
                  stop one",
                 running.len(),
@@ -232,14 +232,14 @@ impl SubagentRegistry {
 
     /// Returns the subagent with this id, if it runs in this process or ended recently.
     pub(in crate::agent) fn find_live_subagent(&self, id: &str) -> Option<Arc<LiveSubagent>> {
-        let live = lock(&self.live);
+        let live = lock_ignoring_poison(&self.live);
         live.iter().find(|one| &*one.id == id).cloned()
     }
 
     /// Returns the subagents that the model of `parent` started and of whose end that model was not
     /// notified yet, oldest first.
     pub(in crate::agent) fn unreported_subagents(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
-        let live = lock(&self.live);
+        let live = lock_ignoring_poison(&self.live);
         let unread = live.iter().filter(|one| {
             let is_own = &*one.parent == parent && one.plugin.is_none();
             is_own && !one.is_reported.load(Ordering::Relaxed)
@@ -249,7 +249,7 @@ impl SubagentRegistry {
 
     /// Returns the running subagents, oldest first.
     pub(in crate::agent) fn running_subagents(&self) -> Vec<Arc<LiveSubagent>> {
-        let live = lock(&self.live);
+        let live = lock_ignoring_poison(&self.live);
         let running = live.iter().filter(|one| one.is_running());
         running.cloned().collect()
     }
@@ -305,7 +305,10 @@ mod tests {
                     .unwrap(),
             );
         }
-        assert_eq!(lock(&registry.live).len(), MAX_KEPT_ENDED_SUBAGENTS + 1);
+        assert_eq!(
+            lock_ignoring_poison(&registry.live).len(),
+            MAX_KEPT_ENDED_SUBAGENTS + 1
+        );
         assert!(registry.find_live_subagent("sub-199").is_some());
         assert!(registry.find_live_subagent("sub-0").is_none());
         let all = registry.running_subagents();
@@ -328,7 +331,8 @@ mod tests {
         one.stop("parent");
         assert!(one.cancel.is_cancelled());
         assert_eq!(one.stop_reason().as_deref(), Some("time"));
-        let end = |why: &str| SubagentOutcome::from_error(HandleError::Failed(why.to_owned()));
+        let end =
+            |why: &str| SubagentOutcome::from_error(HostFunctionError::Failed(why.to_owned()));
         one.record_outcome(end("first"));
         one.record_outcome(end("second"));
         assert_eq!(one.wait_for_end().await.text(), "first");

@@ -50,7 +50,7 @@ pub(super) fn ended_subagent_output(live: &LiveSubagent, outcome: &SubagentOutco
     let text = outcome_text(&live.id, outcome);
     match outcome.result {
         Ok(_) => ToolOutput::ok(text),
-        Err(_) => ToolOutput::error(text),
+        Err(_) => ToolOutput::from_error_content(text),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::agent::spec::{AgentSpec, TurnSpec};
 use crate::event::{Event, SubagentState};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
 use crate::prompt::host_prompt_part;
 use crate::session::{Body, Session};
@@ -82,7 +82,7 @@ impl RunningSubagent {
         let left = parent
             .config
             .max_cost_usd
-            .map(|most| most - self.scope.budget.cost().usd);
+            .map(|most| most - self.scope.budget.cost_so_far().usd);
         let mut spec = AgentSpec {
             model: model.unwrap_or_else(|| parent.model.clone()),
             tools,
@@ -115,7 +115,7 @@ impl RunningSubagent {
 
     /// Runs the subagent, emits its start and end events, and records its outcome.
     pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
-        let tools = agent_tool_names(&agent);
+        let tools = tool_names_of_agent(&agent);
         self.emit_subagent_start(tools).await;
         let task = self.info.task.clone();
         let ended = self.run_turn(&mut agent, &task).await;
@@ -170,7 +170,7 @@ impl RunningSubagent {
         let preset = self.live.preset.clone();
         let shown = scope
             .emitter
-            .call_text_for_observers(&self.caller, task)
+            .argument_text_for_observers(&self.caller, task)
             .await;
         scope.spec.events.emit(Event::SubagentStart {
             subagent: id,
@@ -212,7 +212,7 @@ impl RunningSubagent {
             steps,
             cost_usd,
         });
-        scope.update_caller_usage_and_skill(&mut self.caller);
+        scope.refresh_caller_context(&mut self.caller);
         scope
             .emitter
             .dispatch_hooks::<at::SubagentEnd>(&self.caller, self.info)
@@ -234,7 +234,7 @@ pub(super) fn record_subagent_end(above: &Session, agent: &str, outcome: &Subage
 }
 
 /// Returns the names of an agent's tools.
-fn agent_tool_names(agent: &LiveAgent) -> Vec<String> {
+fn tool_names_of_agent(agent: &LiveAgent) -> Vec<String> {
     let tools = agent.spec().tools.specs().into_iter();
     tools.map(|spec| spec.name.clone()).collect()
 }
@@ -250,7 +250,7 @@ fn to_subagent_outcome(
         Err(error) => {
             tracing::error!(%error, "a subagent failed");
             let why = "the session of the subagent cannot be written".to_owned();
-            return SubagentOutcome::from_error(HandleError::Failed(why));
+            return SubagentOutcome::from_error(HostFunctionError::Failed(why));
         }
     };
     let summary = ended.summary;
@@ -263,15 +263,15 @@ fn to_subagent_outcome(
         StopReason::MaxSteps => (SubagentState::Limited, Ok(ended.output)),
         StopReason::Blocked => (
             SubagentState::Failed,
-            Err(HandleError::Denied(ended.output)),
+            Err(HostFunctionError::Denied(ended.output)),
         ),
         StopReason::Failed => (
             SubagentState::Failed,
-            Err(HandleError::Failed(ended.output)),
+            Err(HostFunctionError::Failed(ended.output)),
         ),
         StopReason::Cancelled => {
             let why = stopped.map_or_else(turn_interrupted_error, |why| {
-                HandleError::Failed(format!("the subagent was stopped: {why}"))
+                HostFunctionError::Failed(format!("the subagent was stopped: {why}"))
             });
             (SubagentState::Stopped, Err(why))
         }

@@ -64,17 +64,17 @@ impl SpawnSubagentTool {
             .active_turns
             .find_active_turn(&ctx.caller.context.agent)
         else {
-            return ToolOutput::error("no turn is running");
+            return ToolOutput::from_error_content("no turn is running");
         };
         let named = asked.preset.as_deref();
         let preset = match named.map(|name| scope.spec.presets.find_preset(name)) {
             None => None,
             Some(Ok(preset)) => Some(preset),
-            Some(Err(why)) => return ToolOutput::error(why),
+            Some(Err(why)) => return ToolOutput::from_error_content(why),
         };
         let tools = match choose_subagent_tools(&scope, preset.as_deref(), asked.tools) {
             Ok(tools) => tools,
-            Err(error) => return ToolOutput::error(error.to_string()),
+            Err(error) => return ToolOutput::from_error_content(error.to_string()),
         };
         let order = SubagentStartRequest {
             id: new_agent_id("sub"),
@@ -87,7 +87,7 @@ impl SpawnSubagentTool {
             is_continued: false,
         };
         match start_subagent(&scope, order, ctx.caller.clone()).await {
-            Err(error) => ToolOutput::error(error.to_string()),
+            Err(error) => ToolOutput::from_error_content(error.to_string()),
             Ok(live) if asked.wait != Some(true) => started_subagent_output(&live),
             Ok(live) => {
                 let outcome = wait_for_subagent(&live).await;

@@ -17,7 +17,7 @@ use crate::agent::host_calls::{
 use crate::agent::scope::SharedTurnState;
 use crate::agent::skill::ready::PreparedSkillInvocation;
 use crate::point::caller::Caller;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::payload::SubagentInfo;
 use crate::session::{self, Body, Session, SessionSpec};
 use crate::tool::registry::ToolRegistry;
@@ -55,7 +55,7 @@ pub(in crate::agent) async fn start_subagent(
     scope: &Arc<SharedTurnState>,
     order: SubagentStartRequest,
     mut caller: Caller,
-) -> Result<Arc<LiveSubagent>, HandleError> {
+) -> Result<Arc<LiveSubagent>, HostFunctionError> {
     check_question_or_task_length("the prompt", &order.task)?;
     check_subagent_depth(scope)?;
     let of_skill = order.skill.as_ref().map(|ready| &*ready.skill);
@@ -115,7 +115,7 @@ pub(in crate::agent) async fn run_subagent(
     scope: &Arc<SharedTurnState>,
     order: SubagentStartRequest,
     caller: Caller,
-) -> Result<String, HandleError> {
+) -> Result<String, HostFunctionError> {
     let live = start_subagent(scope, order, caller).await?;
     wait_for_subagent(&live).await.result.clone()
 }
@@ -136,12 +136,12 @@ impl Drop for SubagentStopGuard {
     }
 }
 
-fn check_subagent_depth(scope: &SharedTurnState) -> Result<(), HandleError> {
+fn check_subagent_depth(scope: &SharedTurnState) -> Result<(), HostFunctionError> {
     let trigger = &scope.spec.config.archival.trigger;
     if scope.spec.depth < trigger.max_subagent_depth() {
         return Ok(());
     }
-    Err(HandleError::Limit(format!(
+    Err(HostFunctionError::Limit(format!(
         "subagents are nested at most {} deep (archival.trigger.depth_cap = {})",
         trigger.max_subagent_depth(),
         trigger.depth_cap
@@ -154,7 +154,7 @@ fn count_subagent_against_limits(
     scope: &Arc<SharedTurnState>,
     order: &SubagentStartRequest,
     caller: &mut Caller,
-) -> Result<(), HandleError> {
+) -> Result<(), HostFunctionError> {
     if let Some(plugin) = &order.plugin {
         return PluginHostCallExecutor::new(scope, plugin)
             .admit_call(LimitedHostCallKind::Agent, caller);
@@ -166,17 +166,17 @@ fn count_subagent_against_limits(
         .budget
         .count_spawned_subagent(MAX_SUBAGENTS_STARTED_PER_TURN)
     {
-        return Err(HandleError::Limit(format!(
+        return Err(HostFunctionError::Limit(format!(
             "the limit of {MAX_SUBAGENTS_STARTED_PER_TURN} subagents in this turn is reached"
         )));
     }
     let most = scope.spec.config.subagents.max_in_session;
     if !order.is_continued && !scope.family.subagents.count_model_started_subagent(most) {
-        return Err(HandleError::Limit(format!(
+        return Err(HostFunctionError::Limit(format!(
             "the limit of {most} subagents in this session is reached (subagents.max_in_session); continue an existing subagent instead"
         )));
     }
-    scope.update_caller_usage_and_skill(caller);
+    scope.refresh_caller_context(caller);
     Ok(())
 }
 
@@ -187,7 +187,7 @@ async fn begin_subagent_session(
     scope: &Arc<SharedTurnState>,
     order: &SubagentStartRequest,
     tools: &ToolRegistry,
-) -> Result<Session, HandleError> {
+) -> Result<Session, HostFunctionError> {
     let above = &scope.spec.session;
     let tools = tools.specs().into_iter();
     let written = above.append(Body::SubagentStart {
@@ -205,7 +205,7 @@ async fn begin_subagent_session(
     synced.map_err(|error| {
         let what = "the start of the subagent cannot be written to the session";
         tracing::error!(%error, "{what}");
-        HandleError::Failed(what.to_owned())
+        HostFunctionError::Failed(what.to_owned())
     })?;
     let opened = create_or_open_subagent_session(scope, order).await;
     if let Err(error) = &opened {
@@ -219,7 +219,7 @@ async fn begin_subagent_session(
 async fn create_or_open_subagent_session(
     scope: &Arc<SharedTurnState>,
     order: &SubagentStartRequest,
-) -> Result<Session, HandleError> {
+) -> Result<Session, HostFunctionError> {
     let spec = SessionSpec {
         workspace: scope.spec.workspace.clone(),
         provider: scope.spec.provider.name().to_owned(),
@@ -237,7 +237,7 @@ async fn create_or_open_subagent_session(
     };
     let opened = opened
         .await
-        .map_err(|error| HandleError::Failed(format!("{what}: {error}")))?;
+        .map_err(|error| HostFunctionError::Failed(format!("{what}: {error}")))?;
     opened.map_err(|error| {
         tracing::error!(%error, "{what}");
         let why = match error {
@@ -247,6 +247,6 @@ async fn create_or_open_subagent_session(
             }
             _ => what,
         };
-        HandleError::Failed(why.to_owned())
+        HostFunctionError::Failed(why.to_owned())
     })
 }

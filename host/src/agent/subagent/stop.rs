@@ -19,7 +19,7 @@ const SUBAGENT_STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct StopSubagentArguments {
     /// Id of the subagent, or its beginning.
     id: String,
 }
@@ -33,7 +33,7 @@ impl StopSubagentTool {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
-            spec: build_tool_spec::<Arguments>(
+            spec: build_tool_spec::<StopSubagentArguments>(
                 "stop_subagent",
                 "Stops a subagent that runs. What it did so far stays, and it can be continued.",
                 EffectClass::Read,
@@ -42,16 +42,16 @@ impl StopSubagentTool {
         }
     }
 
-    async fn handle_stop_call(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+    async fn handle_stop_call(&self, asked: StopSubagentArguments, ctx: &ToolCtx) -> ToolOutput {
         let Some(scope) = self
             .active_turns
             .find_active_turn(&ctx.caller.context.agent)
         else {
-            return ToolOutput::error("no turn is running");
+            return ToolOutput::from_error_content("no turn is running");
         };
         let child = match find_own_child(&scope, &asked.id) {
             Ok(child) => child,
-            Err(why) => return ToolOutput::error(why),
+            Err(why) => return ToolOutput::from_error_content(why),
         };
         let id = &child.agent;
         let live = scope.family.subagents.find_live_subagent(id);
@@ -66,7 +66,7 @@ impl StopSubagentTool {
                 live.mark_end_as_reported();
                 ToolOutput::ok(outcome_text(id, &outcome))
             }
-            Err(_) => ToolOutput::error(format!(
+            Err(_) => ToolOutput::from_error_content(format!(
                 "{id} was told to stop and still runs; `list_subagents` shows when it has ended"
             )),
         }

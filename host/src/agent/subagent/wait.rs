@@ -61,13 +61,13 @@ impl WaitSubagentsTool {
             .active_turns
             .find_active_turn(&ctx.caller.context.agent)
         else {
-            return ToolOutput::error("no turn is running");
+            return ToolOutput::from_error_content("no turn is running");
         };
         let awaited = match asked.ids {
             None => unreported_subagents(&scope),
             Some(ids) => match find_awaited_subagents(&scope, &ids) {
                 Ok(awaited) => awaited,
-                Err(why) => return ToolOutput::error(why),
+                Err(why) => return ToolOutput::from_error_content(why),
             },
         };
         if awaited.is_empty() {

@@ -13,7 +13,7 @@ fn file(text: &str) -> FileState {
 
 fn record(
     turn: u32,
-    end: Option<ChangeRecordEnd>,
+    end: Option<ChangeRecordOutcome>,
     source: ChangeSource,
     [before, after]: [&str; 2],
 ) -> ChangeRecord {
@@ -59,7 +59,7 @@ fn judge(records: &[ChangeRecord], from: u32) -> String {
 #[test]
 fn a_path_is_restored_only_if_calls_left_its_current_state() {
     use ChangeSource::{Rewind, Snapshot, Write};
-    let done = |turn, states| record(turn, Some(ChangeRecordEnd::Done), Write, states);
+    let done = |turn, states| record(turn, Some(ChangeRecordOutcome::Done), Write, states);
     let ended = |turn, end, states| record(turn, end, Snapshot, states);
     for (name, records, from, expected) in [
         ("one change", vec![done(1, ["a", "b"])], 1, "=snn"),
@@ -90,7 +90,7 @@ fn a_path_is_restored_only_if_calls_left_its_current_state() {
         (
             "a write that did nothing",
             vec![
-                record(1, Some(ChangeRecordEnd::Void), Write, ["a", "b"]),
+                record(1, Some(ChangeRecordOutcome::Void), Write, ["a", "b"]),
                 done(1, ["a", "c"]),
             ],
             1,
@@ -114,7 +114,7 @@ fn a_path_is_restored_only_if_calls_left_its_current_state() {
         ),
         (
             "an interrupted command",
-            vec![ended(1, Some(ChangeRecordEnd::Interrupted), ["a", "b"])],
+            vec![ended(1, Some(ChangeRecordOutcome::Interrupted), ["a", "b"])],
             1,
             "=inn",
         ),
@@ -122,7 +122,7 @@ fn a_path_is_restored_only_if_calls_left_its_current_state() {
             "a turn after a rewind",
             vec![
                 done(1, ["a", "b"]),
-                record(1, Some(ChangeRecordEnd::Done), Rewind, ["b", "a"]),
+                record(1, Some(ChangeRecordOutcome::Done), Rewind, ["b", "a"]),
                 done(2, ["a", "c"]),
             ],
             1,

@@ -24,11 +24,11 @@ pub(super) struct InMemoryFolderReader<'a> {
     bounds: FolderReadLimits,
     bytes_left: u64,
     /// Project within which symlinks are followed; `None` if every symlink is refused.
-    pub(super) links: Option<ProjectSymlinkScope<'a>>,
+    pub(super) links: Option<ProjectSymlinkResolver<'a>>,
 }
 
 /// Project within which symlinks are followed.
-pub(super) struct ProjectSymlinkScope<'a> {
+pub(super) struct ProjectSymlinkResolver<'a> {
     pub(super) project: &'a Path,
     pub(super) project_fd: OwnedFd,
     /// Files and directories that could not be read, each as an error with the reason.
@@ -38,9 +38,12 @@ pub(super) struct ProjectSymlinkScope<'a> {
     pub(super) is_inside: bool,
 }
 
-impl ProjectSymlinkScope<'_> {
+impl ProjectSymlinkResolver<'_> {
     /// Opens the target of a path without leaving the project.
-    pub(super) fn open_within_project(&self, path: &Path) -> Result<OwnedFd, ProjectTrustError> {
+    pub(super) fn open_target_within_project(
+        &self,
+        path: &Path,
+    ) -> Result<OwnedFd, ProjectTrustError> {
         const ELSEWHERE: &str = "is a link out of the project, or a dangling link; files outside the project cannot be trusted";
         let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| project_trust_error(path, ELSEWHERE))?;
@@ -69,7 +72,7 @@ impl ProjectSymlinkScope<'_> {
 impl<'a> InMemoryFolderReader<'a> {
     pub(super) fn new(
         root: &'a Path,
-        links: Option<ProjectSymlinkScope<'a>>,
+        links: Option<ProjectSymlinkResolver<'a>>,
         bounds: FolderReadLimits,
     ) -> Self {
         Self {
@@ -114,7 +117,7 @@ impl<'a> InMemoryFolderReader<'a> {
         names: &mut Vec<String>,
     ) -> Result<(), ProjectTrustError> {
         let opened = match &self.links {
-            Some(links) if !links.is_inside => links.open_within_project(path),
+            Some(links) if !links.is_inside => links.open_target_within_project(path),
             _ => Err(unsupported_file_type_error(path)),
         };
         let opened = match opened {
@@ -124,9 +127,9 @@ impl<'a> InMemoryFolderReader<'a> {
         let mode = rustix::fs::fstat(&opened).map_err(|errno| file_read_error(path, errno))?;
         match FileType::from_raw_mode(mode.st_mode) {
             FileType::Directory => {
-                self.set_reading_symlink_target(true);
+                self.set_inside_symlink_flag(true);
                 let read = self.walk_folder(opened.as_fd(), names);
-                self.set_reading_symlink_target(false);
+                self.set_inside_symlink_flag(false);
                 read
             }
             FileType::RegularFile => self.store_file_content(opened, path, names),
@@ -134,7 +137,7 @@ impl<'a> InMemoryFolderReader<'a> {
         }
     }
 
-    fn set_reading_symlink_target(&mut self, is_inside: bool) {
+    fn set_inside_symlink_flag(&mut self, is_inside: bool) {
         if let Some(links) = &mut self.links {
             links.is_inside = is_inside;
         }

@@ -1,10 +1,10 @@
 //! Serves the loop of one plugin: passes messages to it, starts and limits its turns, and notifies
 //! it when the host ends.
 //!
-//! A [`PluginLoopService`] outlives the single runs of its loop, so that messages wait for the next
-//! run and the turns of a minute are counted over all runs. Turns end with the run that started
-//! them. The module must not know how a turn is run, which the [`LoopTurnRunner`] decides. Start
-//! from [`PluginLoopService`].
+//! A [`PluginLoopHostService`] outlives the single runs of its loop, so that messages wait for the
+//! next run and the turns of a minute are counted over all runs. Turns end with the run that
+//! started them. The module must not know how a turn is run, which the [`LoopTurnRunner`] decides.
+//! Start from [`PluginLoopHostService`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,15 +19,15 @@ use tokio_util::sync::CancellationToken;
 use super::names::LoopSessionIdGenerator;
 use super::order::{check_loop_may_use_session, check_turn_request};
 use super::spending::{LoopTurnCosts, TurnCostReservation};
-use super::turn::{LoopTurnRunner, RequestedLoopTurn, SessionPerTurnRunner};
+use super::turn::{LoopTurnRunner, PluginLoopTurnRequest, SessionOpeningTurnRunner};
 use crate::agent::TurnOutcome;
 use crate::event::Stamped;
 use crate::host::{Host, Session};
-use crate::lock::lock;
-use crate::point::handle::HandleError;
+use crate::lock::lock_ignoring_poison;
+use crate::point::handle::HostFunctionError;
 use crate::point::loop_handle::{
-    LoopHostFunctions, LoopMessage, LoopTurnReport, LoopTurnRequest, MAX_QUEUED_LOOP_MESSAGES,
-    MAX_RUNNING_TURNS, MAX_TURNS_PER_MINUTE, TurnSession,
+    IncomingLoopMessage, LoopHostFunctions, LoopTurnReport, LoopTurnRequest,
+    MAX_QUEUED_LOOP_MESSAGES, MAX_RUNNING_TURNS, MAX_TURNS_PER_MINUTE, TurnSessionSelector,
 };
 use crate::point::payload::StopReason;
 use crate::session;
@@ -37,12 +37,12 @@ use crate::text::escape_and_truncate_line;
 const TURN_COUNT_PERIOD: Duration = Duration::from_secs(60);
 
 /// Grace period for the turns that a run of a loop has started, after the run itself has ended.
-pub(crate) const STARTED_TURNS_GRACE_PERIOD: Duration = Duration::from_secs(2);
+pub(crate) const LOOP_TURN_COMPLETION_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Maximum length of an id in an error, in bytes.
 const MAX_QUOTED_ID_BYTES: usize = 96;
 
-/// Parts of a [`PluginLoopService`] that the caller of a loop may choose.
+/// Parts of a [`PluginLoopHostService`] that the caller of a loop may choose.
 pub(crate) struct LoopServiceOptions {
     /// Runs the turns that the loop requests. If `None`, each turn runs in a session that is opened
     /// for it.
@@ -56,7 +56,7 @@ pub(crate) struct LoopServiceOptions {
 }
 
 /// Service for one loop: its messages, its turns and their limits.
-pub(crate) struct PluginLoopService {
+pub(crate) struct PluginLoopHostService {
     plugin: String,
     host: Host,
     names: LoopSessionIdGenerator,
@@ -66,17 +66,17 @@ pub(crate) struct PluginLoopService {
     session: Arc<session::Session>,
     runner: Arc<dyn LoopTurnRunner>,
     parts: LoopServiceOptions,
-    messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
+    messages: tokio::sync::Mutex<mpsc::Receiver<IncomingLoopMessage>>,
     /// Whether the current run has asked for the token `shutdown`, so that it is notified when the
     /// host ends.
     is_told: AtomicBool,
-    turns: Mutex<StartedLoopTurns>,
+    turns: Mutex<LoopTurnRegistry>,
     spending: LoopTurnCosts,
 }
 
 /// Turns of a loop.
 #[derive(Default)]
-struct StartedLoopTurns {
+struct LoopTurnRegistry {
     /// Times within the last minute at which turns were started.
     started: VecDeque<Instant>,
     /// Turns that run, or whose reports the loop has not collected yet, by session id.
@@ -86,7 +86,7 @@ struct StartedLoopTurns {
 /// A turn that was started.
 struct RunningLoopTurn {
     cancel: CancellationToken,
-    report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
+    report: Mutex<Option<Result<LoopTurnReport, HostFunctionError>>>,
     /// Token that is cancelled when the turn has ended and `report` is set.
     has_ended: CancellationToken,
 }
@@ -95,15 +95,15 @@ struct RunningLoopTurn {
 struct LoopTurnEndGuard(Arc<RunningLoopTurn>);
 
 impl LoopTurnEndGuard {
-    fn end_turn(self, report: Result<LoopTurnReport, HandleError>) {
-        *lock(&self.0.report) = Some(report);
+    fn end_turn(self, report: Result<LoopTurnReport, HostFunctionError>) {
+        *lock_ignoring_poison(&self.0.report) = Some(report);
     }
 }
 
 impl Drop for LoopTurnEndGuard {
     fn drop(&mut self) {
-        lock(&self.0.report).get_or_insert_with(|| {
-            Err(HandleError::Failed(
+        lock_ignoring_poison(&self.0.report).get_or_insert_with(|| {
+            Err(HostFunctionError::Failed(
                 "an internal error of the host ended the turn".to_owned(),
             ))
         });
@@ -111,14 +111,14 @@ impl Drop for LoopTurnEndGuard {
     }
 }
 
-impl PluginLoopService {
+impl PluginLoopHostService {
     /// Creates the service for a loop in its session, and the channel for messages to the loop.
     /// Returns `None` if the plugin has no loop.
     pub(crate) fn new(
         session: &Session,
         plugin: &str,
         parts: LoopServiceOptions,
-    ) -> Option<(Arc<Self>, mpsc::Sender<LoopMessage>)> {
+    ) -> Option<(Arc<Self>, mpsc::Sender<IncomingLoopMessage>)> {
         let loops = session.loops();
         let own = loops.iter().find(|own| own.plugin_name() == plugin)?;
         let host = session.host().clone();
@@ -130,7 +130,7 @@ impl PluginLoopService {
             names: LoopSessionIdGenerator::new(plugin, own.plugin_state_key(), host.workspace()),
             uses_conversations: own.may_read_conversations(),
             session: session.stored(),
-            runner: runner.unwrap_or_else(|| Arc::new(SessionPerTurnRunner::new(host.clone()))),
+            runner: runner.unwrap_or_else(|| Arc::new(SessionOpeningTurnRunner::new(host.clone()))),
             host,
             parts,
             messages: tokio::sync::Mutex::new(messages),
@@ -151,14 +151,14 @@ impl PluginLoopService {
         self.is_told.load(Ordering::Acquire)
     }
 
-    /// Interrupts the turns of the run, and waits up to [`STARTED_TURNS_GRACE_PERIOD`] for them to
-    /// end.
+    /// Interrupts the turns of the run, and waits up to [`LOOP_TURN_COMPLETION_GRACE_PERIOD`] for
+    /// them to end.
     pub(super) async fn end_loop_run(&self) {
-        let running = std::mem::take(&mut lock(&self.turns).running);
+        let running = std::mem::take(&mut lock_ignoring_poison(&self.turns).running);
         running.values().for_each(|turn| turn.cancel.cancel());
         let ended = running.values().map(|turn| turn.has_ended.cancelled());
         let ended = futures_util::future::join_all(ended);
-        if tokio::time::timeout(STARTED_TURNS_GRACE_PERIOD, ended)
+        if tokio::time::timeout(LOOP_TURN_COMPLETION_GRACE_PERIOD, ended)
             .await
             .is_err()
         {
@@ -170,17 +170,20 @@ impl PluginLoopService {
     }
 
     /// Returns the id of the session in which a turn is to run.
-    async fn session_id_for_turn(&self, wanted: &TurnSession) -> Result<String, HandleError> {
+    async fn session_id_for_turn(
+        &self,
+        wanted: &TurnSessionSelector,
+    ) -> Result<String, HostFunctionError> {
         match wanted {
-            TurnSession::Fresh => Ok(self.names.create_unnamed_session_id()),
-            TurnSession::Named(name) => self.names.session_id_for_name(name),
-            TurnSession::Existing(id) => {
+            TurnSessionSelector::Fresh => Ok(self.names.create_unnamed_session_id()),
+            TurnSessionSelector::Named(name) => self.names.session_id_for_name(name),
+            TurnSessionSelector::Existing(id) => {
                 let (host, id, own) = (self.host.clone(), id.clone(), self.names.clone());
                 let (plugin, uses_others) = (self.plugin.clone(), self.uses_conversations);
                 let checked = tokio::task::spawn_blocking(move || {
                     let is_own = own.is_loop_session_id(&id);
                     if !is_own && !uses_others {
-                        return Err(HandleError::Denied(format!(
+                        return Err(HostFunctionError::Denied(format!(
                             "`{}` is not a session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
                              `session` in `side_effects`",
                             escape_and_truncate_line(&id, MAX_QUOTED_ID_BYTES)
@@ -188,7 +191,8 @@ impl PluginLoopService {
                     }
                     check_loop_may_use_session(&host, &id, is_own).map(|()| id)
                 });
-                let failed = |_| HandleError::Failed("the session cannot be looked up".to_owned());
+                let failed =
+                    |_| HostFunctionError::Failed("the session cannot be looked up".to_owned());
                 checked.await.map_err(failed)?
             }
         }
@@ -199,17 +203,17 @@ impl PluginLoopService {
         &self,
         session: &str,
         max_cost_usd: Option<f64>,
-    ) -> Result<(Arc<RunningLoopTurn>, TurnCostReservation), HandleError> {
+    ) -> Result<(Arc<RunningLoopTurn>, TurnCostReservation), HostFunctionError> {
         let now = Instant::now();
-        let mut turns = lock(&self.turns);
+        let mut turns = lock_ignoring_poison(&self.turns);
         if turns.running.contains_key(session) {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "a turn of this loop runs in session {session}, or it has ended and its report was not collected; collect the report before you start another turn there"
             )));
         }
         let n_running = u32::try_from(turns.running.len()).unwrap_or(u32::MAX);
         if n_running >= MAX_RUNNING_TURNS {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "{MAX_RUNNING_TURNS} turns of this loop are running, or their reports were not collected; `finish` one first"
             )));
         }
@@ -221,7 +225,7 @@ impl PluginLoopService {
         if n_started >= MAX_TURNS_PER_MINUTE {
             let first = turns.started.front().copied().unwrap_or(now);
             let left = TURN_COUNT_PERIOD.saturating_sub(now.duration_since(first));
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "the loop of plugin `{}` has started its {MAX_TURNS_PER_MINUTE} turns of this minute; the next may start in {} s",
                 self.plugin,
                 left.as_secs() + 1
@@ -239,9 +243,12 @@ impl PluginLoopService {
         Ok((turn, reserved))
     }
 
-    async fn start_requested_turn(&self, order: LoopTurnRequest) -> Result<String, HandleError> {
-        if self.shutdown().is_cancelled() {
-            return Err(HandleError::Failed(
+    async fn start_requested_turn(
+        &self,
+        order: LoopTurnRequest,
+    ) -> Result<String, HostFunctionError> {
+        if self.shutdown_token().is_cancelled() {
+            return Err(HostFunctionError::Failed(
                 "the host is ending; no further turns can start".to_owned(),
             ));
         }
@@ -249,7 +256,7 @@ impl PluginLoopService {
         let session = self.session_id_for_turn(&order.session).await?;
         let (running, mut reserved) =
             self.reserve_turn_slot_and_cost(&session, order.max_cost_usd)?;
-        let turn = RequestedLoopTurn {
+        let turn = PluginLoopTurnRequest {
             plugin: self.plugin.clone(),
             session: session.clone(),
             input: order.input,
@@ -270,28 +277,31 @@ impl PluginLoopService {
             }
             drop(reserved);
             let report = ended.map(|outcome| turn_outcome_to_loop_report(id, outcome));
-            guard.end_turn(report.map_err(HandleError::Failed));
+            guard.end_turn(report.map_err(HostFunctionError::Failed));
         });
         Ok(session)
     }
 
     fn find_running_turn(&self, session: &str) -> Option<Arc<RunningLoopTurn>> {
-        lock(&self.turns).running.get(session).cloned()
+        lock_ignoring_poison(&self.turns)
+            .running
+            .get(session)
+            .cloned()
     }
 
-    fn unknown_turn_error(&self, session: &str) -> HandleError {
-        HandleError::NotFound(format!(
+    fn unknown_turn_error(&self, session: &str) -> HostFunctionError {
+        HostFunctionError::NotFound(format!(
             "no turn of the loop of plugin `{}` runs in session `{}`",
             self.plugin,
             escape_and_truncate_line(session, MAX_QUOTED_ID_BYTES)
         ))
     }
 
-    async fn wait_for_turn_report(
+    async fn wait_for_turn_end(
         &self,
         session: &str,
         limit: Option<Duration>,
-    ) -> Result<Option<LoopTurnReport>, HandleError> {
+    ) -> Result<Option<LoopTurnReport>, HostFunctionError> {
         let unknown = || self.unknown_turn_error(session);
         let turn = self.find_running_turn(session).ok_or_else(unknown)?;
         let ended = turn.has_ended.cancelled();
@@ -303,40 +313,40 @@ impl PluginLoopService {
                 }
             }
         }
-        lock(&self.turns).running.remove(session);
-        let report = lock(&turn.report).take();
+        lock_ignoring_poison(&self.turns).running.remove(session);
+        let report = lock_ignoring_poison(&turn.report).take();
         report.ok_or_else(unknown)?.map(Some)
     }
 }
 
-impl Drop for PluginLoopService {
+impl Drop for PluginLoopHostService {
     /// Interrupts the turns of a run whose future was dropped.
     fn drop(&mut self) {
-        let turns = lock(&self.turns);
+        let turns = lock_ignoring_poison(&self.turns);
         turns.running.values().for_each(|turn| turn.cancel.cancel());
     }
 }
 
-impl LoopHostFunctions for PluginLoopService {
-    fn shutdown(&self) -> CancellationToken {
+impl LoopHostFunctions for PluginLoopHostService {
+    fn shutdown_token(&self) -> CancellationToken {
         self.is_told.store(true, Ordering::Release);
         self.parts.shutdown.clone()
     }
 
-    fn check_session(&self) -> Result<(), HandleError> {
+    fn check_session_limit(&self) -> Result<(), HostFunctionError> {
         let (bytes, most) = (
             self.session.total_entry_bytes(),
             self.parts.max_session_bytes,
         );
         if bytes > most {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "the session of the loop has {bytes} bytes, more than the maximum of {most}"
             )));
         }
         Ok(())
     }
 
-    fn receive_message(&self) -> BoxFuture<'_, LoopMessage> {
+    fn receive_message(&self) -> BoxFuture<'_, IncomingLoopMessage> {
         Box::pin(async {
             let message = self.messages.lock().await.recv().await;
             match message {
@@ -347,7 +357,10 @@ impl LoopHostFunctions for PluginLoopService {
         })
     }
 
-    fn start_turn(&self, order: LoopTurnRequest) -> BoxFuture<'_, Result<String, HandleError>> {
+    fn start_turn(
+        &self,
+        order: LoopTurnRequest,
+    ) -> BoxFuture<'_, Result<String, HostFunctionError>> {
         Box::pin(self.start_requested_turn(order))
     }
 
@@ -355,20 +368,22 @@ impl LoopHostFunctions for PluginLoopService {
         &'a self,
         session: &'a str,
         limit: Option<Duration>,
-    ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HandleError>> {
-        Box::pin(self.wait_for_turn_report(session, limit))
+    ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HostFunctionError>> {
+        Box::pin(self.wait_for_turn_end(session, limit))
     }
 
     fn steer_turn<'a>(
         &'a self,
         session: &'a str,
         text: String,
-    ) -> BoxFuture<'a, Result<(), HandleError>> {
+    ) -> BoxFuture<'a, Result<(), HostFunctionError>> {
         Box::pin(async move {
             let turn = self.find_running_turn(session);
             let is_running = turn.is_some_and(|turn| !turn.has_ended.is_cancelled());
             if text.trim().is_empty() {
-                return Err(HandleError::InvalidInput("the text is empty".to_owned()));
+                return Err(HostFunctionError::InvalidInput(
+                    "the text is empty".to_owned(),
+                ));
             }
             if is_running && self.runner.steer_turn(session, text).await {
                 return Ok(());
@@ -384,7 +399,11 @@ impl LoopHostFunctions for PluginLoopService {
     }
 
     fn running_turns(&self) -> Vec<String> {
-        lock(&self.turns).running.keys().cloned().collect()
+        lock_ignoring_poison(&self.turns)
+            .running
+            .keys()
+            .cloned()
+            .collect()
     }
 }
 

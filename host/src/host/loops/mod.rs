@@ -1,6 +1,7 @@
 //! Runs loops of plugins in a session, and limits all runs together.
 //!
-//! [`PluginLoopService`] provides the functions that a run has in addition to those of its session.
+//! [`PluginLoopHostService`] provides the functions that a run has in addition to those of its
+//! session.
 
 mod desk;
 mod names;
@@ -15,12 +16,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use desk::{LoopServiceOptions, PluginLoopService, STARTED_TURNS_GRACE_PERIOD};
+pub(crate) use desk::{
+    LOOP_TURN_COMPLETION_GRACE_PERIOD, LoopServiceOptions, PluginLoopHostService,
+};
 pub use names::plugin_owning_loop_session;
-pub use turn::{LoopTurnRunner, RequestedLoopTurn};
+pub use turn::{LoopTurnRunner, PluginLoopTurnRequest};
 
 use super::Session;
-use crate::agent::{self, BetweenTurnsPluginCallOutcome, LimitedCallCounts};
+use crate::agent::{self, LimitedCallCounts, PluginCallBetweenTurnsOutcome};
 use crate::event::{Event, LoopResult};
 use crate::plugin::loops::{LoopRunResult, PluginLoop};
 use crate::session::Body;
@@ -74,7 +77,7 @@ impl SharedTurnLimitCounters {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_TURN_LIMITS_RESET_PERIOD;
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
-            self.spent = LimitedCallCounts::with_period_name("minute");
+            self.spent = LimitedCallCounts::new_for_period("minute");
         }
         self.spent.clone()
     }
@@ -105,21 +108,21 @@ impl Session {
             max_session_bytes: u64::MAX,
             shutdown: cancel.clone(),
         };
-        let Some((desk, _)) = PluginLoopService::new(self, plugin, parts) else {
+        let Some((desk, _)) = PluginLoopHostService::new(self, plugin, parts) else {
             return Err(LoopRunError::Unknown {
                 plugin: plugin.to_owned(),
             });
         };
-        self.run_loop_with_service(plugin, &desk, cancel).await
+        self.run_loop_with_messages(plugin, &desk, cancel).await
     }
 
     /// Runs the loop of a plugin once, like [`run_loop`](Self::run_loop), with messages and turns
     /// from `desk`. A run that waits for the end of the host or starts turns has some time to
     /// return after `cancel` is set.
-    pub(crate) async fn run_loop_with_service(
+    pub(crate) async fn run_loop_with_messages(
         &mut self,
         plugin: &str,
-        desk: &Arc<PluginLoopService>,
+        desk: &Arc<PluginLoopHostService>,
         cancel: &CancellationToken,
     ) -> Result<LoopRunResult, LoopRunError> {
         let loops = self.offers.plugin_loops();
@@ -159,26 +162,26 @@ impl Session {
     }
 
     /// Returns the length of the session's file, in bytes.
-    pub(crate) fn file_bytes(&self) -> u64 {
+    pub(crate) fn session_file_size(&self) -> u64 {
         self.agent.spec().session.total_entry_bytes()
     }
 
     /// Resets the counts of the plugins' usage in this session, such as log lines and requests.
-    pub(crate) fn reset_limits(&self) {
+    pub(crate) fn reset_plugin_usage_counts(&self) {
         self.offers.reset_plugin_usage_limit_counts();
     }
 }
 
 /// Waits until `cancel` is set, then interrupts a run of a loop: at once, or after
-/// [`STARTED_TURNS_GRACE_PERIOD`] if the run was notified that the host ends. Never returns.
+/// [`LOOP_TURN_COMPLETION_GRACE_PERIOD`] if the run was notified that the host ends. Never returns.
 async fn interrupt_run_after_grace(
-    desk: &PluginLoopService,
+    desk: &PluginLoopHostService,
     cancel: &CancellationToken,
     interrupt: &CancellationToken,
 ) -> Infallible {
     cancel.cancelled().await;
     if desk.is_notified_of_shutdown() {
-        tokio::time::sleep(STARTED_TURNS_GRACE_PERIOD).await;
+        tokio::time::sleep(LOOP_TURN_COMPLETION_GRACE_PERIOD).await;
     }
     interrupt.cancel();
     std::future::pending().await
@@ -187,7 +190,7 @@ async fn interrupt_run_after_grace(
 /// Creates the session entry and the event of a run.
 fn create_loop_run_entry_and_event(
     plugin: &str,
-    ended: &BetweenTurnsPluginCallOutcome<LoopRunResult>,
+    ended: &PluginCallBetweenTurnsOutcome<LoopRunResult>,
 ) -> (Body, Event) {
     let (outcome, after, reason) = match &ended.result {
         Ok(LoopRunResult::Done) => (LoopResult::Done, None, None),

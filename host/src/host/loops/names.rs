@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::session::is_session_id;
 use crate::text::escape_and_truncate_line;
 
@@ -18,7 +18,7 @@ const LOOP_SESSION_ID_PREFIX: &str = "loop.";
 const UNNAMED_SESSION_MARKER: char = '_';
 
 /// Number of digits of `PLACE`.
-const SESSION_PLACE_DIGEST_DIGITS: usize = 8;
+const LOCATION_DIGEST_HEX_DIGITS: usize = 8;
 
 /// Number of random digits in `NAME` if the loop did not name the session.
 const RANDOM_SESSION_NAME_DIGITS: usize = 10;
@@ -45,7 +45,7 @@ impl LoopSessionIdGenerator {
         hasher.update(&[0]);
         hasher.update(keeper.as_bytes());
         let mut place = hasher.finalize().to_hex().to_string();
-        place.truncate(SESSION_PLACE_DIGEST_DIGITS);
+        place.truncate(LOCATION_DIGEST_HEX_DIGITS);
         Self {
             plugin: plugin.to_owned(),
             place,
@@ -67,13 +67,13 @@ impl LoopSessionIdGenerator {
     ///
     /// # Errors
     /// The name has other characters than a-z, 0-9 and `-`, or is too long.
-    pub(super) fn session_id_for_name(&self, name: &str) -> Result<String, HandleError> {
+    pub(super) fn session_id_for_name(&self, name: &str) -> Result<String, HostFunctionError> {
         let is_in_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         let id = self.build_session_id(name);
         let is_fine =
             (1..=MAX_SESSION_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_in_name);
         if !is_fine || !is_session_id(&id) {
-            return Err(HandleError::InvalidInput(format!(
+            return Err(HostFunctionError::InvalidInput(format!(
                 "`{}` is not a session name: use 1 to {MAX_SESSION_NAME_BYTES} of a-z, 0-9 and `-` (fewer if the plugin has a long name)",
                 escape_and_truncate_line(name, MAX_ERROR_QUOTE_BYTES)
             )));
@@ -103,7 +103,7 @@ pub fn plugin_owning_loop_session(id: &str) -> Option<&str> {
     let mut parts = id.strip_prefix(LOOP_SESSION_ID_PREFIX)?.split('.');
     let (plugin, name, place) = (parts.next()?, parts.next()?, parts.next()?);
     let is_whole =
-        parts.next().is_none() && place.len() == SESSION_PLACE_DIGEST_DIGITS && !name.is_empty();
+        parts.next().is_none() && place.len() == LOCATION_DIGEST_HEX_DIGITS && !name.is_empty();
     (is_whole && !plugin.is_empty()).then_some(plugin)
 }
 
@@ -173,7 +173,10 @@ mod tests {
             &long,
         ] {
             let error = names("heart").session_id_for_name(name).unwrap_err();
-            assert!(matches!(error, HandleError::InvalidInput(_)), "{name}");
+            assert!(
+                matches!(error, HostFunctionError::InvalidInput(_)),
+                "{name}"
+            );
         }
         let plugin = "p".repeat(64);
         assert!(names(&plugin).session_id_for_name(&"x".repeat(40)).is_err());

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::host::Host;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::loop_handle::LoopTurnRequest;
 use crate::session::is_session_id;
 use crate::text::escape_and_truncate_line;
@@ -24,13 +24,16 @@ const MAX_ERROR_QUOTE_BYTES: usize = 96;
 ///
 /// # Errors
 /// The input is empty or too long, or another parameter is not valid.
-pub(super) fn check_turn_request(host: &Host, order: &LoopTurnRequest) -> Result<(), HandleError> {
-    let invalid = |why: String| Err(HandleError::InvalidInput(why));
+pub(super) fn check_turn_request(
+    host: &Host,
+    order: &LoopTurnRequest,
+) -> Result<(), HostFunctionError> {
+    let invalid = |why: String| Err(HostFunctionError::InvalidInput(why));
     if order.input.trim().is_empty() {
         return invalid("the input is empty".to_owned());
     }
     if order.input.len() > MAX_TURN_INPUT_BYTES {
-        return Err(HandleError::Limit(format!(
+        return Err(HostFunctionError::Limit(format!(
             "the input has {} bytes, at most {MAX_TURN_INPUT_BYTES} are accepted",
             order.input.len()
         )));
@@ -58,7 +61,7 @@ pub(super) fn check_turn_request(host: &Host, order: &LoopTurnRequest) -> Result
     }
     if let Some(preset) = &order.preset {
         host.check_preset(preset)
-            .map_err(HandleError::InvalidInput)?;
+            .map_err(HostFunctionError::InvalidInput)?;
     }
     Ok(())
 }
@@ -72,22 +75,22 @@ pub(super) fn check_loop_may_use_session(
     host: &Host,
     id: &str,
     is_own: bool,
-) -> Result<(), HandleError> {
+) -> Result<(), HostFunctionError> {
     let shown = escape_and_truncate_line(id, MAX_ERROR_QUOTE_BYTES);
     if !is_session_id(id) {
-        return Err(HandleError::InvalidInput(format!(
+        return Err(HostFunctionError::InvalidInput(format!(
             "`{shown}` is not a session id"
         )));
     }
-    let missing = || HandleError::NotFound(format!("there is no session `{shown}`"));
+    let missing = || HostFunctionError::NotFound(format!("there is no session `{shown}`"));
     let row = host.store().find_session_row(id).ok_or_else(missing)?;
     if Path::new(&row.workspace) != host.workspace() {
-        return Err(HandleError::Denied(format!(
+        return Err(HostFunctionError::Denied(format!(
             "the session `{shown}` belongs to another workspace"
         )));
     }
     if !is_own && row.aside.is_some() {
-        return Err(HandleError::Denied(format!(
+        return Err(HostFunctionError::Denied(format!(
             "the session `{shown}` was opened by Rind for its own use, not by a person"
         )));
     }

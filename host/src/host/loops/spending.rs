@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::lock::lock;
-use crate::point::handle::HandleError;
+use crate::lock::lock_ignoring_poison;
+use crate::point::handle::HostFunctionError;
 
 /// Period over which costs are added up.
 const COST_SUM_PERIOD: Duration = Duration::from_secs(24 * 3600);
@@ -66,10 +66,10 @@ impl LoopTurnCosts {
         plugin: &str,
         wanted: Option<f64>,
         now: Instant,
-    ) -> Result<TurnCostReservation, HandleError> {
+    ) -> Result<TurnCostReservation, HostFunctionError> {
         let mut most = wanted;
         if let Some(limit) = self.limit {
-            let mut costs = lock(&self.costs);
+            let mut costs = lock_ignoring_poison(&self.costs);
             let is_over =
                 |(ended, _): &&(Instant, f64)| now.duration_since(*ended) >= COST_SUM_PERIOD;
             while costs.spent.front().filter(is_over).is_some() {
@@ -78,7 +78,7 @@ impl LoopTurnCosts {
             let spent: f64 = costs.spent.iter().map(|(_, usd)| usd).sum();
             let left = limit - spent - costs.reserved;
             if left < MIN_REMAINING_DAILY_BUDGET_USD {
-                return Err(HandleError::Limit(format!(
+                return Err(HostFunctionError::Limit(format!(
                     "turns of the loop of plugin `{plugin}` have cost {spent:.4} USD within a day and running ones may cost {:.4} \
                      more, of the {limit} USD that `max_loop_cost_usd` under [agent] allows; turns run side by side only with a \
                      `max-cost-usd` of their own",
@@ -120,7 +120,7 @@ impl Drop for TurnCostReservation {
         let (Some(_), Some(most)) = (self.spending.limit, self.most) else {
             return;
         };
-        let mut costs = lock(&self.spending.costs);
+        let mut costs = lock_ignoring_poison(&self.spending.costs);
         costs.reserved = (costs.reserved - most).max(0.0);
         // If the cost of a turn is not known, assume that it has spent all that it reserved.
         if self.has_begun.load(Ordering::Acquire) {
@@ -145,7 +145,7 @@ mod tests {
             (Some(0.6), Some(0.4))
         );
         let refused = reserve(Some(0.1), now);
-        assert!(matches!(refused, Err(HandleError::Limit(why)) if why.contains("`p`")));
+        assert!(matches!(refused, Err(HostFunctionError::Limit(why)) if why.contains("`p`")));
         for turn in [&first, &second] {
             turn.turn_begun_flag().store(true, Ordering::Release);
         }

@@ -1,7 +1,7 @@
 //! Defines a turn that a loop has requested, and runs it.
 //!
-//! A runner opens the session with [`RequestedLoopTurn::session_opener`] and runs the turn with
-//! [`RequestedLoopTurn::run_in_session`]. Start from [`LoopTurnRunner`].
+//! A runner opens the session with [`PluginLoopTurnRequest::session_opener`] and runs the turn with
+//! [`PluginLoopTurnRequest::run_in_session`]. Start from [`LoopTurnRunner`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,17 @@ use crate::agent::{AgentSteeringHandle, TurnOutcome};
 use crate::event::Stamped;
 use crate::event::pump::SessionEventForwarder;
 use crate::host::{Error, Host, Session, SessionBuilder};
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::point::payload::Source;
 use crate::text::format_error_chain;
 
 /// Runs the turns that loops request.
 pub trait LoopTurnRunner: Send + Sync {
     /// Runs a turn to its end. The error is the reason why the turn has no outcome.
-    fn run_turn(&self, turn: RequestedLoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>>;
+    fn run_turn(
+        &self,
+        turn: PluginLoopTurnRequest,
+    ) -> BoxFuture<'static, Result<TurnOutcome, String>>;
 
     /// Sends a text to the turn that runs in a session. Returns whether a turn runs there.
     fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool>;
@@ -30,7 +33,7 @@ pub trait LoopTurnRunner: Send + Sync {
 
 /// A turn that a loop has requested.
 #[derive(Debug)]
-pub struct RequestedLoopTurn {
+pub struct PluginLoopTurnRequest {
     pub(super) plugin: String,
     pub(super) session: String,
     pub(super) input: String,
@@ -44,7 +47,7 @@ pub struct RequestedLoopTurn {
     pub(super) has_begun: Arc<AtomicBool>,
 }
 
-impl RequestedLoopTurn {
+impl PluginLoopTurnRequest {
     /// Returns the id of the session in which the turn is to run.
     #[must_use]
     pub fn session_id(&self) -> &str {
@@ -122,13 +125,13 @@ impl RequestedLoopTurn {
 
 /// Runs each turn in a session that is opened for it and closed after it, with the policy and the
 /// approver of the host.
-pub(super) struct SessionPerTurnRunner {
+pub(super) struct SessionOpeningTurnRunner {
     host: Host,
     /// Handles that send texts to the running turns, by session id.
     steering: Arc<Mutex<BTreeMap<String, AgentSteeringHandle>>>,
 }
 
-impl SessionPerTurnRunner {
+impl SessionOpeningTurnRunner {
     pub(super) fn new(host: Host) -> Self {
         Self {
             host,
@@ -137,8 +140,11 @@ impl SessionPerTurnRunner {
     }
 }
 
-impl LoopTurnRunner for SessionPerTurnRunner {
-    fn run_turn(&self, turn: RequestedLoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
+impl LoopTurnRunner for SessionOpeningTurnRunner {
+    fn run_turn(
+        &self,
+        turn: PluginLoopTurnRequest,
+    ) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let (host, steering) = (self.host.clone(), self.steering.clone());
         Box::pin(async move {
             // Opening reads files and prepares plugins, so it runs on a blocking thread and other
@@ -148,10 +154,10 @@ impl LoopTurnRunner for SessionPerTurnRunner {
             let opened = opened.map_err(|error| error.to_string())?;
             let mut session = opened.map_err(|error| format_error_chain(&error))?;
             let id = turn.session_id().to_owned();
-            lock(&steering).insert(id.clone(), session.steering());
+            lock_ignoring_poison(&steering).insert(id.clone(), session.steering());
             let cancel = turn.cancellation_token().clone();
             let outcome = turn.run_in_session(&mut session, &cancel).await;
-            lock(&steering).remove(&id);
+            lock_ignoring_poison(&steering).remove(&id);
             let closed = session.close().await;
             let outcome = outcome?;
             closed.map_err(|error| format_error_chain(&error))?;
@@ -161,7 +167,7 @@ impl LoopTurnRunner for SessionPerTurnRunner {
 
     fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let steering = lock(&self.steering).get(session).cloned();
+            let steering = lock_ignoring_poison(&self.steering).get(session).cloned();
             let is_there = steering.is_some();
             if let Some(steering) = steering {
                 steering.steer(text, Source::LoopPlugin);

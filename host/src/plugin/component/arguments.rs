@@ -11,7 +11,7 @@ use super::schemas::{is_byte_type, is_nullable};
 
 /// Maximum length of a `list<u8>` argument, in bytes: in the host, each byte takes the memory of a
 /// complete `Val`.
-const MAX_BYTE_LIST_ARGUMENT_BYTES: usize = 1 << 20;
+const MAX_BYTE_LIST_ARGUMENT_LENGTH: usize = 1 << 20;
 
 impl ComponentFunction {
     /// Converts the arguments of a call, which already fit the schema. Checks what the schema
@@ -67,9 +67,9 @@ fn convert_argument_value(ty: &Type, given: &Value) -> Result<Val, String> {
         Type::List(list) if is_byte_type(&list.ty()) => {
             let bytes = STANDARD.decode(expect_text(given)?);
             let bytes = bytes.map_err(|error| format!("is not base64: {error}"))?;
-            if bytes.len() > MAX_BYTE_LIST_ARGUMENT_BYTES {
+            if bytes.len() > MAX_BYTE_LIST_ARGUMENT_LENGTH {
                 return Err(format!(
-                    "has {} bytes, more than the maximum of {MAX_BYTE_LIST_ARGUMENT_BYTES}",
+                    "has {} bytes, more than the maximum of {MAX_BYTE_LIST_ARGUMENT_LENGTH}",
                     bytes.len()
                 ));
             }

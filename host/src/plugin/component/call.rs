@@ -8,7 +8,7 @@ use serde_json::Value;
 use wasmtime::component::Val;
 
 use super::super::instance::ReusableInstanceSlot;
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use super::super::tools::run_guest_tool;
 use super::functions::ComponentFunction;
 use super::results::convert_call_results;
@@ -33,11 +33,11 @@ impl Tool for ComponentFunctionTool {
         &self.spec
     }
 
-    fn may(&self) -> Arc<[String]> {
+    fn plugin_permission_texts(&self) -> Arc<[String]> {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         self.tracking
     }
 
@@ -53,7 +53,7 @@ impl ComponentFunctionTool {
     async fn call_guest(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
         let parameters = match self.function.convert_arguments(arguments) {
             Ok(parameters) => parameters,
-            Err(why) => return Ok(ToolOutput::error(why)),
+            Err(why) => return Ok(ToolOutput::from_error_content(why)),
         };
         let mut busy = self.slot.acquire_instance(&ctx.caller).await?;
         let instance = &mut busy.instance;
@@ -70,7 +70,8 @@ impl ComponentFunctionTool {
             .call_async(&mut instance.store, &parameters, &mut results)
             .await;
         busy.finish_guest_call(called)?;
-        let sanitizer = CallSanitizer::new(self.slot.shared_plugin_state(), &ctx.caller, "tool");
+        let sanitizer =
+            GuestTextSanitizer::new(self.slot.shared_plugin_state(), &ctx.caller, "tool");
         Ok(convert_call_results(results, sanitizer))
     }
 }

@@ -9,7 +9,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Type};
 
 use super::super::manifest::Manifest;
-use super::super::tools::min_effect_class;
+use super::super::tools::min_tool_effect_class;
 use super::super::{Error, authority, contract};
 use super::docs::FunctionDocs;
 use super::schemas::{MAX_TYPES_PER_FUNCTION, component_type_schema};
@@ -47,7 +47,8 @@ pub(in super::super) fn check_component_import(
     manifest: &Manifest,
     interface: &str,
 ) -> Result<(), Error> {
-    if interface.starts_with("wasi:http/") && authority::find_import_table_row(interface).is_some()
+    if interface.starts_with("wasi:http/")
+        && authority::find_importable_interface(interface).is_some()
     {
         return Ok(());
     }
@@ -65,7 +66,7 @@ pub(in super::super) fn list_functions_as_tools(
     engine: &Engine,
     bytes: &[u8],
 ) -> Result<ComponentFunctions, Error> {
-    let class = min_effect_class(manifest);
+    let class = min_tool_effect_class(manifest);
     let docs = FunctionDocs::read_docs(bytes);
     let mut listed = ComponentFunctions::default();
     let mut names: BTreeMap<String, String> = BTreeMap::new();

@@ -5,14 +5,17 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use crate::json::DEFAULT_MAX_JSON_BYTES;
 use crate::message::{Blob, Part};
 use crate::tool::ToolOutput;
 
 /// Converts the result of a call: a text, an image, or a JSON value. A `result` that is `err`
 /// becomes an error of the tool.
-pub(super) fn convert_call_results(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> ToolOutput {
+pub(super) fn convert_call_results(
+    results: Vec<Val>,
+    sanitizer: GuestTextSanitizer<'_>,
+) -> ToolOutput {
     let (value, is_error) = match results.into_iter().next() {
         Some(Val::Result(Ok(value))) => (value.map(|value| *value), false),
         Some(Val::Result(Err(value))) => (value.map(|value| *value), true),
@@ -25,7 +28,7 @@ pub(super) fn convert_call_results(results: Vec<Val>, sanitizer: CallSanitizer<'
         Some(value) => {
             match byte_list_to_bytes(&value).filter(|bytes| Blob::from_bytes(bytes, "").is_image())
             {
-                Some(image) => ToolOutput::blob(image, ""),
+                Some(image) => ToolOutput::from_bytes(image, ""),
                 None => json_tool_output(value, sanitizer),
             }
         }
@@ -34,14 +37,14 @@ pub(super) fn convert_call_results(results: Vec<Val>, sanitizer: CallSanitizer<'
     output
 }
 
-fn json_tool_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
+fn json_tool_output(value: Val, sanitizer: GuestTextSanitizer<'_>) -> ToolOutput {
     let text = value_to_json(value).to_string();
     if text.len() > DEFAULT_MAX_JSON_BYTES {
         let why = format!(
             "the result has {} bytes, at most {DEFAULT_MAX_JSON_BYTES} are accepted",
             text.len()
         );
-        return ToolOutput::fault(why);
+        return ToolOutput::from_fault_content(why);
     }
     let text = sanitizer.json("result", text);
     match serde_json::from_str(&text) {
@@ -106,11 +109,11 @@ fn value_to_json(value: Val) -> Value {
         Val::Flags(names) => names.into(),
         Val::Option(None) => Value::Null,
         Val::Option(Some(value)) => match *value {
-            value @ Val::Option(_) => single_field_object("some", value_to_json(value)),
+            value @ Val::Option(_) => build_single_field_object("some", value_to_json(value)),
             value => value_to_json(value),
         },
-        Val::Result(Ok(value)) => single_field_object("ok", boxed(value)),
-        Val::Result(Err(value)) => single_field_object("err", boxed(value)),
+        Val::Result(Ok(value)) => build_single_field_object("ok", boxed(value)),
+        Val::Result(Err(value)) => build_single_field_object("err", boxed(value)),
         // Functions with these types are not offered as tools, so these values do not occur.
         Val::Map(_) | Val::Resource(_) | Val::Future(_) | Val::Stream(_) | Val::ErrorContext(_) => {
             Value::Null
@@ -118,7 +121,7 @@ fn value_to_json(value: Val) -> Value {
     }
 }
 
-fn single_field_object(name: &str, value: Value) -> Value {
+fn build_single_field_object(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 

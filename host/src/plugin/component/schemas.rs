@@ -30,7 +30,7 @@ pub(super) const MAX_TYPES_PER_FUNCTION: usize = 4096;
 /// The type has no JSON form, or `room` is used up. The error is phrased to follow the name of the
 /// parameter.
 pub(super) fn component_type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> {
-    subtract_from_type_limit(room, 1)?;
+    count_types_toward_limit(room, 1)?;
     Ok(match ty {
         Type::Bool => json!({"type": "boolean"}),
         Type::S8 => integer_schema(i8::MIN.into(), i8::MAX.into()),
@@ -80,12 +80,12 @@ pub(super) fn component_type_schema(ty: &Type, room: &mut usize) -> Result<Value
             json!({"oneOf": cases})
         }
         Type::Enum(names) => {
-            subtract_from_type_limit(room, names.names().len())?;
+            count_types_toward_limit(room, names.names().len())?;
             json!({"type": "string", "enum": names.names().collect::<Vec<_>>()})
         }
         Type::Flags(flags) => {
             let names: Vec<&str> = flags.names().collect();
-            subtract_from_type_limit(room, names.len())?;
+            count_types_toward_limit(room, names.len())?;
             json!({"type": "array", "items": {"type": "string", "enum": names}, "uniqueItems": true})
         }
         Type::Option(option) => {
@@ -111,7 +111,7 @@ pub(super) fn component_type_schema(ty: &Type, room: &mut usize) -> Result<Value
     })
 }
 
-fn subtract_from_type_limit(room: &mut usize, n: usize) -> Result<(), String> {
+fn count_types_toward_limit(room: &mut usize, n: usize) -> Result<(), String> {
     let left = room.checked_sub(n);
     *room = left
         .ok_or_else(|| format!("refers to more than {MAX_TYPES_PER_FUNCTION} types and names"))?;

@@ -17,7 +17,7 @@ use semver::Version;
 use wasmtime::component::{Linker, LinkerInstance};
 
 use super::Error;
-use super::hooks::{self, PointBinding};
+use super::hooks::{self, VersionedHookBinder};
 use super::host::HostState;
 use crate::point::catalog;
 
@@ -54,7 +54,7 @@ pub(super) struct ContractVersionDifferences {
     imports: &'static [(&'static str, LinkInterfaceFn)],
     /// Points that have other types or another name in this version: the name of the interface, the
     /// name of the point in the catalog, and the types.
-    points: &'static [(&'static str, &'static str, &'static dyn PointBinding)],
+    points: &'static [(&'static str, &'static str, &'static dyn VersionedHookBinder)],
 }
 
 /// Supported versions, oldest first. Among versions with semver-compatible names (0.1.0 and 0.1.1),
@@ -93,10 +93,10 @@ fn find_contract_version(wanted: &Version) -> Option<&'static ContractVersionDif
 
 /// Finds the point that an exported interface belongs to, and the point's types in the contract
 /// version `version`.
-pub(super) fn find_point_binding(
+pub(super) fn find_hook_binder(
     interface: &str,
     version: &str,
-) -> Option<(&'static str, &'static dyn PointBinding)> {
+) -> Option<(&'static str, &'static dyn VersionedHookBinder)> {
     let version = find_contract_version(&Version::parse(version).ok()?)?;
     let mut others = version.points.iter();
     if let Some((_, point, binding)) = others.find(|(other, ..)| *other == interface) {

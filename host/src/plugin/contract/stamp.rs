@@ -27,11 +27,11 @@ pub const MANIFEST_SECTION_NAME: &str = "rind:file/plugin.toml";
 const MAX_STAMP_SECTION_BYTES: usize = 1024;
 
 /// Maximum length in bytes of a stamp's text when it is displayed.
-const MAX_DISPLAYED_STAMP_TEXT_BYTES: usize = 64;
+const MAX_DISPLAYED_BUILD_INFO_BYTES: usize = 64;
 
 /// Stamp of a component: contract version, language and SDK that it was built with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct ComponentBuildInfo {
     /// Version of the contract.
     pub contract: String,
     /// Language of the plugin.
@@ -40,19 +40,19 @@ pub struct Stamp {
     pub sdk: String,
 }
 
-impl Stamp {
+impl ComponentBuildInfo {
     /// Appends the stamp section to a component that has none.
     ///
     /// # Errors
     /// The bytes are not a component, or the stamp would exceed the maximum length of a stamp
     /// section.
-    pub fn append_stamp_to(&self, component: &mut Vec<u8>) -> io::Result<()> {
+    pub fn append_to_component(&self, component: &mut Vec<u8>) -> io::Result<()> {
         if !Parser::is_component(component) {
-            return stamp_error("it is not a component");
+            return invalid_data_error("it is not a component");
         }
         let content = serde_json::to_vec(self)?;
         if content.len() > MAX_STAMP_SECTION_BYTES {
-            return stamp_error("its stamp is too long");
+            return invalid_data_error("its stamp is too long");
         }
         append_custom_section(component, CONTRACT_STAMP_SECTION_NAME, &content);
         Ok(())
@@ -65,7 +65,7 @@ impl Stamp {
 /// The bytes are not a component.
 pub fn append_manifest_section(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<()> {
     if !Parser::is_component(component) {
-        return stamp_error("it is not a component");
+        return invalid_data_error("it is not a component");
     }
     append_custom_section(component, MANIFEST_SECTION_NAME, manifest);
     Ok(())
@@ -78,7 +78,7 @@ pub fn append_manifest_section(component: &mut Vec<u8>, manifest: &[u8]) -> io::
 /// The bytes are not a component.
 pub fn append_source_digest_section(component: &mut Vec<u8>, digest: &str) -> io::Result<()> {
     if !Parser::is_component(component) {
-        return stamp_error("it is not a component");
+        return invalid_data_error("it is not a component");
     }
     append_custom_section(component, SOURCE_DIGEST_SECTION_NAME, digest.as_bytes());
     Ok(())
@@ -107,7 +107,7 @@ pub(super) fn find_custom_section(component: &[u8], name: &str) -> Option<Vec<u8
     None
 }
 
-fn stamp_error(why: &str) -> io::Result<()> {
+fn invalid_data_error(why: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
@@ -136,7 +136,9 @@ fn write_leb128_length(bytes: &mut Vec<u8>, mut length: usize) {
 
 /// Checks the contract versions in a component's stamps and interface names. Returns the first
 /// stamp, if there is one. A composed component has several stamps; each version must be supported.
-pub(in super::super) fn check_contract_stamps(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
+pub(in super::super) fn check_component_contract_versions(
+    bytes: &[u8],
+) -> Result<Option<ComponentBuildInfo>, Error> {
     let mut first = None;
     let mut names = Vec::new();
     let mut depth = 0_usize;
@@ -173,7 +175,7 @@ pub(in super::super) fn check_contract_stamps(bytes: &[u8]) -> Result<Option<Sta
     Ok(first)
 }
 
-fn parse_stamp(section: &[u8]) -> Result<Stamp, Error> {
+fn parse_stamp(section: &[u8]) -> Result<ComponentBuildInfo, Error> {
     let refuse = |why: String| Error::Start {
         message: format!("its section `{CONTRACT_STAMP_SECTION_NAME}` {why}; build it again"),
     };
@@ -182,12 +184,12 @@ fn parse_stamp(section: &[u8]) -> Result<Stamp, Error> {
             "has more than {MAX_STAMP_SECTION_BYTES} bytes"
         )));
     }
-    let stamp: Stamp = serde_json::from_slice(section)
+    let stamp: ComponentBuildInfo = serde_json::from_slice(section)
         .map_err(|e| refuse(format!("does not have the format that an SDK writes ({e})")))?;
-    Ok(Stamp {
-        contract: text::escape_and_truncate_line(&stamp.contract, MAX_DISPLAYED_STAMP_TEXT_BYTES),
-        language: text::escape_and_truncate_line(&stamp.language, MAX_DISPLAYED_STAMP_TEXT_BYTES),
-        sdk: text::escape_and_truncate_line(&stamp.sdk, MAX_DISPLAYED_STAMP_TEXT_BYTES),
+    Ok(ComponentBuildInfo {
+        contract: text::escape_and_truncate_line(&stamp.contract, MAX_DISPLAYED_BUILD_INFO_BYTES),
+        language: text::escape_and_truncate_line(&stamp.language, MAX_DISPLAYED_BUILD_INFO_BYTES),
+        sdk: text::escape_and_truncate_line(&stamp.sdk, MAX_DISPLAYED_BUILD_INFO_BYTES),
     })
 }
 
@@ -198,16 +200,16 @@ mod tests {
 
     #[test]
     fn an_appended_stamp_is_read_again_and_nothing_else_takes_one() {
-        let stamp = Stamp {
+        let stamp = ComponentBuildInfo {
             contract: CURRENT_CONTRACT_VERSION.to_owned(),
             language: "python".to_owned(),
             // Long enough that its length takes two LEB128 bytes.
             sdk: format!("rind-sdk {}", "9".repeat(50)),
         };
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-        stamp.append_stamp_to(&mut component).unwrap();
+        stamp.append_to_component(&mut component).unwrap();
         assert_eq!(
-            check_contract_stamps(&component).unwrap(),
+            check_component_contract_versions(&component).unwrap(),
             Some(stamp.clone())
         );
         assert_eq!(read_embedded_manifest(&component), None);
@@ -217,17 +219,17 @@ mod tests {
             Some(b"name = \"x\"".to_vec())
         );
         assert_eq!(
-            check_contract_stamps(&component).unwrap(),
+            check_component_contract_versions(&component).unwrap(),
             Some(stamp.clone())
         );
         let mut module = b"\0asm\x01\0\0\0".to_vec();
-        assert!(stamp.append_stamp_to(&mut module).is_err());
-        let long = Stamp {
+        assert!(stamp.append_to_component(&mut module).is_err());
+        let long = ComponentBuildInfo {
             sdk: "9".repeat(MAX_STAMP_SECTION_BYTES),
             ..stamp
         };
         assert!(
-            long.append_stamp_to(&mut b"\0asm\x0d\0\x01\0".to_vec())
+            long.append_to_component(&mut b"\0asm\x0d\0\x01\0".to_vec())
                 .is_err()
         );
     }

@@ -1,8 +1,8 @@
 //! Converts answers of plugin tools into the host's types. All text is sanitized here, through
-//! [`CallSanitizer`].
+//! [`GuestTextSanitizer`].
 
 use super::super::bindings::rind::plugin::types as wt;
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use crate::json;
 use crate::message::part::MAX_ANSWER_PARTS;
 use crate::message::{Blob, Part};
@@ -12,14 +12,14 @@ use crate::tool::ToolOutput;
 /// an error.
 pub(in super::super) fn convert_tool_answer(
     answer: wt::Answer,
-    sanitizer: CallSanitizer<'_>,
+    sanitizer: GuestTextSanitizer<'_>,
 ) -> ToolOutput {
     let n_parts = answer.parts.len();
     if n_parts > MAX_ANSWER_PARTS {
         let why = format!(
             "the answer of the tool has {n_parts} parts, at most {MAX_ANSWER_PARTS} are allowed"
         );
-        return ToolOutput::fault(why);
+        return ToolOutput::from_fault_content(why);
     }
     let (mut parts, mut all_bytes) = (Vec::with_capacity(n_parts), Vec::new());
     for part in answer.parts {
@@ -34,7 +34,7 @@ pub(in super::super) fn convert_tool_answer(
                 ) {
                     Ok(value) => Part::Json { value },
                     Err(e) => {
-                        return ToolOutput::fault(format!(
+                        return ToolOutput::from_fault_content(format!(
                             "the text of a JSON part of the answer {e}"
                         ));
                     }

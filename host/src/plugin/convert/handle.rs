@@ -10,14 +10,14 @@ use std::sync::Arc;
 use wasmtime::component::Resource;
 
 use super::super::bindings::rind::plugin::handles as wh;
-use super::super::host::CurrentCall;
+use super::super::host::GuestCallState;
 use crate::message::Message;
 use crate::point::payload as p;
 
 /// Payload that the guest reads through a handle during the current call. The dispatcher and the
 /// call share the payload without a copy.
 #[derive(Clone)]
-pub(in super::super) enum PayloadBehindHandle {
+pub(in super::super) enum GuestHandlePayload {
     /// Payload of `context`.
     Conversation(Arc<Vec<Message>>),
     /// Payload of the points at which messages are compacted or archived.
@@ -31,27 +31,27 @@ pub(in super::super) enum PayloadBehindHandle {
 }
 
 /// Payload that is converted for guests, or passed to them as a handle.
-pub(in super::super) trait PassPayload {
+pub(in super::super) trait GuestPayload {
     /// Form in which guests get the payload: [`ConvertedPayload`] or a handle.
-    type Shown;
+    type GuestForm;
 
     /// Converts the payload for the guest, or stores the payload in `call` and returns a handle to
     /// it.
-    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
+    fn to_guest_form(&self, call: &mut GuestCallState) -> Self::GuestForm;
 }
 
 /// Payload that is passed to guests unconverted. Method resolution prefers the candidate with fewer
-/// references, so `payload.show(call)` picks [`PassPayload`] for a payload that implements both.
-pub(in super::super) trait PassUnconvertedPayloadToGuest {
-    type Shown;
+/// references, so `payload.show(call)` picks [`GuestPayload`] for a payload that implements both.
+pub(in super::super) trait UnconvertedGuestPayload {
+    type UnconvertedForm;
 
-    fn show(&self, call: &mut CurrentCall) -> Self::Shown;
+    fn to_guest_form(&self, call: &mut GuestCallState) -> Self::UnconvertedForm;
 }
 
-impl<'a, T> PassUnconvertedPayloadToGuest for &'a T {
-    type Shown = &'a T;
+impl<'a, T> UnconvertedGuestPayload for &'a T {
+    type UnconvertedForm = &'a T;
 
-    fn show(&self, _call: &mut CurrentCall) -> &'a T {
+    fn to_guest_form(&self, _call: &mut GuestCallState) -> &'a T {
         self
     }
 }
@@ -61,46 +61,46 @@ pub(in super::super) struct ConvertedPayload<T>(pub(in super::super) T);
 
 /// Value that can be passed as the payload to a function of the generated bindings: a handle is
 /// passed by value, any other payload by reference.
-pub(in super::super) trait GuestCallPayloadArgument {
-    type As<'a>
+pub(in super::super) trait GuestFunctionArgument {
+    type PassedValue<'a>
     where
         Self: 'a;
 
-    fn as_call_argument(&self) -> Self::As<'_>;
+    fn as_passed_value(&self) -> Self::PassedValue<'_>;
 }
 
-impl<T> GuestCallPayloadArgument for &T {
-    type As<'a>
+impl<T> GuestFunctionArgument for &T {
+    type PassedValue<'a>
         = &'a T
     where
         Self: 'a;
 
-    fn as_call_argument(&self) -> &T {
+    fn as_passed_value(&self) -> &T {
         self
     }
 }
 
-impl<T> GuestCallPayloadArgument for ConvertedPayload<T> {
-    type As<'a>
+impl<T> GuestFunctionArgument for ConvertedPayload<T> {
+    type PassedValue<'a>
         = &'a T
     where
         Self: 'a;
 
-    fn as_call_argument(&self) -> &T {
+    fn as_passed_value(&self) -> &T {
         &self.0
     }
 }
 
-impl<T: 'static> GuestCallPayloadArgument for Resource<T> {
-    type As<'a> = Resource<T>;
+impl<T: 'static> GuestFunctionArgument for Resource<T> {
+    type PassedValue<'a> = Resource<T>;
 
-    fn as_call_argument(&self) -> Self {
+    fn as_passed_value(&self) -> Self {
         Resource::new_borrow(self.rep())
     }
 }
 
 /// Returns the main text of a payload. A hook may return this text unchanged.
-pub(in super::super) fn main_payload_text(payload: &dyn Any) -> Option<&str> {
+pub(in super::super) fn payload_main_text(payload: &dyn Any) -> Option<&str> {
     let input = payload
         .downcast_ref()
         .map(|input: &p::TurnInput| &input.text);
@@ -115,16 +115,16 @@ pub(in super::super) fn main_payload_text(payload: &dyn Any) -> Option<&str> {
 
 /// Number of the resource behind every handle that a call passes to a plugin. A call has only one
 /// payload, so one number is enough.
-const ONLY: u32 = 0;
+const PAYLOAD_RESOURCE_NUMBER: u32 = 0;
 
 macro_rules! lent {
     ($($payload:ty => $variant:ident;)*) => {$(
-        impl PassPayload for Arc<$payload> {
-            type Shown = Resource<wh::$variant>;
+        impl GuestPayload for Arc<$payload> {
+            type GuestForm = Resource<wh::$variant>;
 
-            fn show(&self, call: &mut CurrentCall) -> Self::Shown {
-                call.lent = Some(PayloadBehindHandle::$variant(self.clone()));
-                Resource::new_borrow(ONLY)
+            fn to_guest_form(&self, call: &mut GuestCallState) -> Self::GuestForm {
+                call.lent = Some(GuestHandlePayload::$variant(self.clone()));
+                Resource::new_borrow(PAYLOAD_RESOURCE_NUMBER)
             }
         }
     )*};

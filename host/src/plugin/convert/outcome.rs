@@ -1,13 +1,13 @@
 //! Sanitizes the outcomes that hooks of guests return. Every text in an outcome passes through
-//! [`CallSanitizer`]; reasons become one line, because terminals and models show them.
+//! [`GuestTextSanitizer`]; reasons become one line, because terminals and models show them.
 //!
 //! Each row of the macro calls below destructures a type completely, so that the compiler reports a
 //! new field or case that is not handled.
 
 use super::super::bindings::exports::rind::plugin::implement as wi;
 use super::super::bindings::rind::plugin::types as wt;
-use super::super::sanitize::CallSanitizer;
-use super::MAX_REASON_BYTES;
+use super::super::sanitize::GuestTextSanitizer;
+use super::MAX_GUEST_ERROR_OR_REASON_BYTES;
 use crate::json;
 use crate::point::failure::Failure;
 use crate::point::outcome::*;
@@ -20,9 +20,9 @@ const MAX_LOG_LINE_BYTES: usize = 4096;
 const MAX_METRIC_NAME_BYTES: usize = 128;
 
 /// Data from a guest that contains texts, which must be sanitized.
-pub(in super::super) trait SanitizeOutcome {
+pub(in super::super) trait SanitizableGuestData {
     /// Sanitizes every text in place. `sanitizer` belongs to the call that returned the data.
-    fn sanitize(&mut self, sanitizer: CallSanitizer<'_>);
+    fn sanitize_texts(&mut self, sanitizer: GuestTextSanitizer<'_>);
 }
 
 /// Text, possibly optional or repeated, to which a sanitizing function is applied.
@@ -39,14 +39,14 @@ impl SanitizableText for String {
 macro_rules! many {
     ($($many:ident),*) => {$(
         impl<T: SanitizableText> SanitizableText for $many<T> {
-            fn sanitize_each_text(&mut self, sanitize: &impl Fn(String) -> String) {
-                self.iter_mut().for_each(|text| text.sanitize_each_text(sanitize));
+            fn sanitize_each_text(&mut self, sanitize_texts: &impl Fn(String) -> String) {
+                self.iter_mut().for_each(|text| text.sanitize_each_text(sanitize_texts));
             }
         }
 
-        impl<T: SanitizeOutcome> SanitizeOutcome for $many<T> {
-            fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
-                self.iter_mut().for_each(|item| item.sanitize(sanitizer));
+        impl<T: SanitizableGuestData> SanitizableGuestData for $many<T> {
+            fn sanitize_texts(&mut self, sanitizer: GuestTextSanitizer<'_>) {
+                self.iter_mut().for_each(|item| item.sanitize_texts(sanitizer));
             }
         }
     )*};
@@ -55,8 +55,8 @@ many!(Option, Vec);
 
 macro_rules! without_text {
     ($($name:ty),*) => {$(
-        impl SanitizeOutcome for $name {
-            fn sanitize(&mut self, _sanitizer: CallSanitizer<'_>) {}
+        impl SanitizableGuestData for $name {
+            fn sanitize_texts(&mut self, _sanitizer: GuestTextSanitizer<'_>) {}
         }
     )*};
 }
@@ -68,15 +68,17 @@ without_text!(bool, u32, f64, Decision, Tier, wt::Blob);
 /// to use; the default is the field's own `sanitize`.
 macro_rules! field {
     ($sanitizer:ident, $field:ident) => {
-        $field.sanitize($sanitizer)
+        $field.sanitize_texts($sanitizer)
     };
     ($sanitizer:ident, $field:ident, line $what:literal) => {
-        $field.sanitize_each_text(&|text| $sanitizer.sanitize_line($what, &text, MAX_REASON_BYTES))
+        $field.sanitize_each_text(&|text| {
+            $sanitizer.sanitize_line($what, &text, MAX_GUEST_ERROR_OR_REASON_BYTES)
+        })
     };
     ($sanitizer:ident, $field:ident, replacement $what:literal) => {
         *$field = $field
             .take()
-            .and_then(|text| $sanitizer.sanitize_replacement($what, text))
+            .and_then(|text| $sanitizer.sanitize_payload_replacement($what, text))
     };
     ($sanitizer:ident, $field:ident, $way:ident $what:literal) => {
         $field.sanitize_each_text(&|text| $sanitizer.$way($what, text))
@@ -85,8 +87,8 @@ macro_rules! field {
 
 macro_rules! records {
     ($($name:ident { $($field:ident $(: $way:ident $what:literal)?),* };)*) => {$(
-        impl SanitizeOutcome for $name {
-            fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
+        impl SanitizableGuestData for $name {
+            fn sanitize_texts(&mut self, sanitizer: GuestTextSanitizer<'_>) {
                 let Self { $($field),* } = self;
                 $(field!(sanitizer, $field $(, $way $what)?);)*
             }
@@ -109,8 +111,8 @@ for_each_outcome!(outcomes);
 
 macro_rules! choices {
     ($($name:ident { $($bare:ident),*; $($case:ident $(: $way:ident $what:literal)?),* };)*) => {$(
-        impl SanitizeOutcome for $name {
-            fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
+        impl SanitizableGuestData for $name {
+            fn sanitize_texts(&mut self, sanitizer: GuestTextSanitizer<'_>) {
                 match self {
                     $(Self::$bare => {})*
                     $(Self::$case(value) => field!(sanitizer, value $(, $way $what)?),)*
@@ -125,8 +127,8 @@ choices! {
     Part { ; Text: text "content", Json: json "content", Blob };
 }
 
-impl SanitizeOutcome for Effect {
-    fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
+impl SanitizableGuestData for Effect {
+    fn sanitize_texts(&mut self, sanitizer: GuestTextSanitizer<'_>) {
         let line = |what: &str, text: &mut String, limit| {
             *text = sanitizer.sanitize_line(what, text, limit)
         };
@@ -144,11 +146,12 @@ impl SanitizeOutcome for Effect {
 
 /// Sanitizes the outcome that a plugin returned as an implementation of a plugin-defined extension
 /// point.
-pub(in super::super) fn sanitize_point_outcome(
+pub(in super::super) fn sanitize_plugin_defined_point_outcome(
     outcome: wi::Outcome,
-    sanitizer: CallSanitizer<'_>,
+    sanitizer: GuestTextSanitizer<'_>,
 ) -> Result<PluginDefinedPointOutcome, Failure> {
-    let reason = |text: String| sanitizer.sanitize_line("reason", &text, MAX_REASON_BYTES);
+    let reason =
+        |text: String| sanitizer.sanitize_line("reason", &text, MAX_GUEST_ERROR_OR_REASON_BYTES);
     let verdict = match outcome.verdict {
         wi::Verdict::Pass => PluginDefinedPointVerdict::Pass,
         wi::Verdict::Value(value) => {
@@ -163,6 +166,6 @@ pub(in super::super) fn sanitize_point_outcome(
         wi::Verdict::Block(text) => PluginDefinedPointVerdict::Block(reason(text)),
     };
     let mut effects = outcome.effects;
-    effects.sanitize(sanitizer);
+    effects.sanitize_texts(sanitizer);
     Ok(PluginDefinedPointOutcome { verdict, effects })
 }

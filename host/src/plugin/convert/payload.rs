@@ -1,8 +1,8 @@
 //! Converts payloads from the host's types to the types that guests see.
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
-use super::super::host::CurrentCall;
-use super::handle::{ConvertedPayload, PassPayload};
+use super::super::host::GuestCallState;
+use super::handle::{ConvertedPayload, GuestPayload};
 use crate::message::{
     Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult,
 };
@@ -86,19 +86,19 @@ pub(in super::super) fn effect_class_from_wit(class: wt::EffectClass) -> EffectC
     }
 }
 
-impl PassPayload for Message {
-    type Shown = ConvertedPayload<wt::Message>;
+impl GuestPayload for Message {
+    type GuestForm = ConvertedPayload<wt::Message>;
 
-    fn show(&self, call: &mut CurrentCall) -> Self::Shown {
+    fn to_guest_form(&self, call: &mut GuestCallState) -> Self::GuestForm {
         call.shown.extend(self.blobs().cloned());
         ConvertedPayload(message_to_wit(self))
     }
 }
 
-impl PassPayload for p::ProposedCall {
-    type Shown = ConvertedPayload<wp::ProposedCall>;
+impl GuestPayload for p::ProposedCall {
+    type GuestForm = ConvertedPayload<wp::ProposedCall>;
 
-    fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
+    fn to_guest_form(&self, _call: &mut GuestCallState) -> Self::GuestForm {
         ConvertedPayload(wp::ProposedCall {
             call: tool_call_to_wit(&self.call),
             effect_class: match self.effect_class {
@@ -124,10 +124,10 @@ macro_rules! records {
     (@record TurnSummary $fields:tt) => { records!(@convert TurnSummary $fields); };
     (@record $($other:tt)*) => {};
     (@convert $record:ident { $($field:ident)* }) => {
-        impl PassPayload for p::$record {
-            type Shown = ConvertedPayload<wp::$record>;
+        impl GuestPayload for p::$record {
+            type GuestForm = ConvertedPayload<wp::$record>;
 
-            fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
+            fn to_guest_form(&self, _call: &mut GuestCallState) -> Self::GuestForm {
                 ConvertedPayload(wp::$record {
                     $($field: Into::into(Clone::clone(&self.$field)),)*
                 })

@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use super::super::bindings::rind::plugin::agents;
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
-use crate::point::handle::{BackgroundSubagentTask, HandleError, SubagentReport, SubagentTask};
+use super::super::sanitize::GuestTextSanitizer;
+use crate::point::handle::{
+    BackgroundSubagentTask, HostFunctionError, SubagentReport, SubagentTask,
+};
 
 impl agents::Host for HostState {
-    async fn run(&mut self, task: agents::Task) -> Result<String, HandleError> {
+    async fn run(&mut self, task: agents::Task) -> Result<String, HostFunctionError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let task = SubagentTask {
-            prompt: CallSanitizer::for_current_call(self, "agents").text("prompt", task.prompt),
+            prompt: GuestTextSanitizer::for_current_guest_call(self, "agents")
+                .text("prompt", task.prompt),
             tools: task.tools,
             max_steps: task.max_steps,
         };
@@ -20,7 +23,7 @@ impl agents::Host for HostState {
         handle.run_agent(&backing.plugin, task, caller).await
     }
 
-    async fn presets(&mut self) -> Result<Vec<agents::Preset>, HandleError> {
+    async fn presets(&mut self) -> Result<Vec<agents::Preset>, HostFunctionError> {
         let caller = self.call.caller.with_calling_plugin(&self.backing.plugin);
         let presets = self.backing.handle.agent_presets(&caller)?.into_iter();
         let presets = presets.map(|preset| agents::Preset {
@@ -30,11 +33,12 @@ impl agents::Host for HostState {
         Ok(presets.collect())
     }
 
-    async fn start(&mut self, order: agents::Order) -> Result<String, HandleError> {
+    async fn start(&mut self, order: agents::Order) -> Result<String, HostFunctionError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let order = BackgroundSubagentTask {
-            prompt: CallSanitizer::for_current_call(self, "agents").text("prompt", order.prompt),
+            prompt: GuestTextSanitizer::for_current_guest_call(self, "agents")
+                .text("prompt", order.prompt),
             preset: order.preset,
             tools: order.tools,
             max_steps: order.max_steps,
@@ -43,10 +47,11 @@ impl agents::Host for HostState {
         handle.start_agent(&backing.plugin, order, caller).await
     }
 
-    async fn resume(&mut self, id: String, message: String) -> Result<(), HandleError> {
+    async fn resume(&mut self, id: String, message: String) -> Result<(), HostFunctionError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
-        let message = CallSanitizer::for_current_call(self, "agents").text("message", message);
+        let message =
+            GuestTextSanitizer::for_current_guest_call(self, "agents").text("message", message);
         let handle = &backing.handle;
         handle
             .resume_agent(&backing.plugin, id, message, caller)
@@ -57,7 +62,7 @@ impl agents::Host for HostState {
         &mut self,
         ids: Vec<String>,
         timeout_ms: u64,
-    ) -> Result<Vec<agents::Report>, HandleError> {
+    ) -> Result<Vec<agents::Report>, HostFunctionError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let limit = Duration::from_millis(timeout_ms);
@@ -68,7 +73,7 @@ impl agents::Host for HostState {
         Ok(reports.into_iter().map(convert_agent_report).collect())
     }
 
-    async fn stop(&mut self, id: String) -> Result<agents::Report, HandleError> {
+    async fn stop(&mut self, id: String) -> Result<agents::Report, HostFunctionError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let handle = &backing.handle;

@@ -3,10 +3,10 @@
 
 use super::super::bindings::rind::plugin::ask;
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::{
-    HandleError, PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind,
+    HostFunctionError, PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin,
 };
 
 /// Maximum length of a question or of an answer, in bytes.
@@ -19,10 +19,10 @@ const MAX_ANSWER_OPTION_BYTES: usize = 100;
 const ANSWER_OPTION_COUNT_RANGE: std::ops::RangeInclusive<usize> = 2..=9;
 
 impl ask::Host for HostState {
-    async fn confirm(&mut self, text: String, default: bool) -> Result<bool, HandleError> {
+    async fn confirm(&mut self, text: String, default: bool) -> Result<bool, HostFunctionError> {
         let kind = PluginUserQuestionKind::Confirm { default };
         match ask_person(self, &text, kind).await? {
-            PluginUserAnswer::Yes(yes) => Ok(yes),
+            UserAnswerToPlugin::Yes(yes) => Ok(yes),
             _ => Err(mismatched_answer_error()),
         }
     }
@@ -32,10 +32,10 @@ impl ask::Host for HostState {
         text: String,
         options: Vec<String>,
         default: u32,
-    ) -> Result<u32, HandleError> {
+    ) -> Result<u32, HostFunctionError> {
         if !ANSWER_OPTION_COUNT_RANGE.contains(&options.len()) || default as usize >= options.len()
         {
-            return Err(HandleError::InvalidInput(format!(
+            return Err(HostFunctionError::InvalidInput(format!(
                 "a choice must have {} to {} options, and its default must be the index of one of them",
                 ANSWER_OPTION_COUNT_RANGE.start(),
                 ANSWER_OPTION_COUNT_RANGE.end()
@@ -45,56 +45,56 @@ impl ask::Host for HostState {
             .iter()
             .any(|option| option.len() > MAX_ANSWER_OPTION_BYTES)
         {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "an option of a question may have at most {MAX_ANSWER_OPTION_BYTES} bytes"
             )));
         }
-        let sanitizer = CallSanitizer::for_current_call(self, "ask");
+        let sanitizer = GuestTextSanitizer::for_current_guest_call(self, "ask");
         let line =
             |option: &String| sanitizer.sanitize_line("option", option, MAX_ANSWER_OPTION_BYTES);
         let options = options.iter().map(line).collect();
         let kind = PluginUserQuestionKind::Choose { options, default };
         match ask_person(self, &text, kind).await? {
-            PluginUserAnswer::Choice(at) => Ok(at),
+            UserAnswerToPlugin::Choice(at) => Ok(at),
             _ => Err(mismatched_answer_error()),
         }
     }
 
-    async fn text(&mut self, text: String, default: String) -> Result<String, HandleError> {
+    async fn text(&mut self, text: String, default: String) -> Result<String, HostFunctionError> {
         if default.len() > MAX_QUESTION_OR_ANSWER_BYTES {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "the default answer of a question may have at most {MAX_QUESTION_OR_ANSWER_BYTES} bytes"
             )));
         }
-        let default = CallSanitizer::for_current_call(self, "ask").sanitize_line(
+        let default = GuestTextSanitizer::for_current_guest_call(self, "ask").sanitize_line(
             "default",
             &default,
             MAX_QUESTION_OR_ANSWER_BYTES,
         );
         let kind = PluginUserQuestionKind::Text { default };
         match ask_person(self, &text, kind).await? {
-            PluginUserAnswer::Text(text) => Ok(text),
+            UserAnswerToPlugin::Text(text) => Ok(text),
             _ => Err(mismatched_answer_error()),
         }
     }
 }
 
-fn mismatched_answer_error() -> HandleError {
-    HandleError::Failed("the answer does not fit the question".to_owned())
+fn mismatched_answer_error() -> HostFunctionError {
+    HostFunctionError::Failed("the answer does not fit the question".to_owned())
 }
 
 async fn ask_person(
     host: &mut HostState,
     text: &str,
     kind: PluginUserQuestionKind,
-) -> Result<PluginUserAnswer, HandleError> {
+) -> Result<UserAnswerToPlugin, HostFunctionError> {
     if text.trim().is_empty() {
-        return Err(HandleError::InvalidInput(
+        return Err(HostFunctionError::InvalidInput(
             "the question is empty".to_owned(),
         ));
     }
     if text.len() > MAX_QUESTION_OR_ANSWER_BYTES {
-        return Err(HandleError::Limit(format!(
+        return Err(HostFunctionError::Limit(format!(
             "a question has at most {MAX_QUESTION_OR_ANSWER_BYTES} bytes, this one has {}",
             text.len()
         )));
@@ -103,7 +103,7 @@ async fn ask_person(
     let caller = host.call.caller.with_calling_plugin(&backing.plugin);
     let question = PluginUserQuestion {
         plugin: backing.plugin.to_string(),
-        text: CallSanitizer::for_current_call(host, "ask").sanitize_line(
+        text: GuestTextSanitizer::for_current_guest_call(host, "ask").sanitize_line(
             "question",
             text,
             MAX_QUESTION_OR_ANSWER_BYTES,

@@ -2,24 +2,29 @@
 //! may read that blob.
 
 use super::super::bindings::rind::plugin::blobs;
-use super::super::convert::PayloadBehindHandle;
+use super::super::convert::GuestHandlePayload;
 use super::super::host::HostState;
 use crate::grant::Capability;
 use crate::message::{Blob, Message};
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::trace::AccessOutcome;
 
 /// Maximum length of one read of a blob, in bytes.
 pub(super) const MAX_BLOB_READ_BYTES: u64 = 8 << 20;
 
 impl blobs::Host for HostState {
-    async fn read(&mut self, id: String, offset: u64, length: u64) -> Result<Vec<u8>, HandleError> {
+    async fn read(
+        &mut self,
+        id: String,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, HostFunctionError> {
         if !may_read_blob(self, &id) {
             let why = "it was not shown to the plugin in this call, and any other needs `session`, which was not granted";
             let log = self.access_log();
             log.record_failed_file_access(&format!("read blob {id}"), AccessOutcome::Denied, why);
             let text = format!("the blob cannot be read: {why}");
-            return Err(HandleError::Denied(text));
+            return Err(HostFunctionError::Denied(text));
         }
         let handle = self.backing.handle.clone();
         let bytes = handle.read_blob(&id).await?;
@@ -34,12 +39,12 @@ impl blobs::Host for HostState {
 fn may_read_blob(host: &HostState, id: &str) -> bool {
     let is_it = |blob: &Blob| blob.id == id;
     let is_lent = || match &host.call.lent {
-        Some(PayloadBehindHandle::Conversation(messages)) => contains_blob(messages, id),
-        Some(PayloadBehindHandle::Slice(slice)) => contains_blob(&slice.messages, id),
-        Some(PayloadBehindHandle::FinishedCall(finished)) => {
+        Some(GuestHandlePayload::Conversation(messages)) => contains_blob(messages, id),
+        Some(GuestHandlePayload::Slice(slice)) => contains_blob(&slice.messages, id),
+        Some(GuestHandlePayload::FinishedCall(finished)) => {
             finished.result.content.blobs().any(is_it)
         }
-        Some(PayloadBehindHandle::WireRequest(_) | PayloadBehindHandle::WireResponse(_)) | None => {
+        Some(GuestHandlePayload::WireRequest(_) | GuestHandlePayload::WireResponse(_)) | None => {
             false
         }
     };

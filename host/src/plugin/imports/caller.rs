@@ -1,5 +1,5 @@
 //! `rind:plugin/caller`: information about the caller of the current call, from
-//! [`CurrentCall`](super::super::host::CurrentCall).
+//! [`GuestCallState`](super::super::host::GuestCallState).
 
 use super::super::bindings::rind::plugin::{caller, types};
 use super::super::host::HostState;

@@ -1,13 +1,13 @@
 //! `rind:plugin/handles`: the payload of the current call, read in parts.
 //!
 //! The engine prevents a guest from keeping a handle beyond its call. The payload that the handle
-//! refers to is stored in [`CurrentCall`](super::super::host::CurrentCall) until the call ends, so
-//! no table lookup is needed and no payload can leak into another call.
+//! refers to is stored in [`GuestCallState`](super::super::host::GuestCallState) until the call
+//! ends, so no table lookup is needed and no payload can leak into another call.
 
 use wasmtime::component::Resource;
 
 use super::super::bindings::rind::plugin::{handles as wh, payloads, types};
-use super::super::convert::{self, PayloadBehindHandle};
+use super::super::convert::{self, GuestHandlePayload};
 use super::super::host::HostState;
 use crate::message::{Content, Message};
 
@@ -76,7 +76,7 @@ macro_rules! answers {
         impl wh::$host for HostState {
             $(fn $name(&mut self, _: Resource<wh::$handle> $(, $arg: $ty)*) -> wasmtime::Result<$answer> {
                 match &self.call.lent {
-                    Some(PayloadBehindHandle::$handle($payload)) => Ok($value),
+                    Some(GuestHandlePayload::$handle($payload)) => Ok($value),
                     _ => Err(wasmtime::Error::msg("the handle is not the one of this call")),
                 }
             })*

@@ -4,13 +4,13 @@
 use super::super::bindings::rind::plugin::http;
 use super::super::host::HostState;
 use crate::egress::{EgressRequest, EgressRequestBody, EgressResponse, PluginRequestTimeouts};
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 
 impl http::Host for HostState {
-    async fn send(&mut self, request: http::Request) -> Result<http::Response, HandleError> {
+    async fn send(&mut self, request: http::Request) -> Result<http::Response, HostFunctionError> {
         let Some(egress) = self.backing.egress.clone() else {
             let text = "requests cannot be sent while the plugin is loaded and lists its tools";
-            return Err(HandleError::Denied(text.to_owned()));
+            return Err(HostFunctionError::Denied(text.to_owned()));
         };
         let headers = request.headers.into_iter();
         let request = EgressRequest {
@@ -22,7 +22,7 @@ impl http::Host for HostState {
             body: EgressRequestBody::Whole(request.body),
             timeouts: PluginRequestTimeouts::default(),
         };
-        let answer = egress.send(request, self.call.caller.origin()).await;
+        let answer = egress.send(request, self.call.caller.action_origin()).await;
         Ok(convert_response(answer?))
     }
 }

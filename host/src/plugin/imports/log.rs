@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::super::bindings::rind::plugin::{log, types};
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use crate::point::outcome::Level;
 
 /// Maximum length of a line, in bytes.
@@ -25,17 +25,17 @@ impl log::Host for HostState {
                     left.checked_sub(1)
                 });
         match left {
-            Ok(1) => backing.handle.log(
+            Ok(1) => backing.handle.write_log_line(
                 &backing.plugin,
                 Level::Warn,
                 &format!(
                     "more than {MAX_LOG_LINES_PER_SESSION} log lines in one session; further lines are dropped"
                 ),
             ),
-            Ok(_) => backing.handle.log(
+            Ok(_) => backing.handle.write_log_line(
                 &backing.plugin,
                 level,
-                &CallSanitizer::for_current_call(self, "log").sanitize_line(
+                &GuestTextSanitizer::for_current_guest_call(self, "log").sanitize_line(
                     "line",
                     &text,
                     MAX_LOG_LINE_BYTES,

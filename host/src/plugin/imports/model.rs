@@ -2,15 +2,15 @@
 
 use super::super::bindings::rind::plugin::model;
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
-use crate::point::handle::{HandleError, PluginModelQuestion};
+use super::super::sanitize::GuestTextSanitizer;
+use crate::point::handle::{HostFunctionError, PluginModelRequest};
 
 impl model::Host for HostState {
-    async fn ask(&mut self, question: model::Question) -> Result<model::Reply, HandleError> {
+    async fn ask(&mut self, question: model::Question) -> Result<model::Reply, HostFunctionError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
-        let sanitizer = CallSanitizer::for_current_call(self, "model");
-        let question = PluginModelQuestion {
+        let sanitizer = GuestTextSanitizer::for_current_guest_call(self, "model");
+        let question = PluginModelRequest {
             system: sanitizer.text("system prompt", question.system),
             prompt: sanitizer.text("prompt", question.prompt),
             model: question.model,

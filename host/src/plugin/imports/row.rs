@@ -33,7 +33,10 @@ pub enum InterfaceImportRequirement {
 impl InterfaceImportRequirement {
     /// Describes the entry that the manifest lacks, in words that follow the name of the import;
     /// `None` if the manifest has it.
-    pub(in super::super) fn describe_missing_entry(self, manifest: &Manifest) -> Option<String> {
+    pub(in super::super) fn describe_missing_manifest_entry(
+        self,
+        manifest: &Manifest,
+    ) -> Option<String> {
         let effect = match self {
             Self::Nothing | Self::InertSockets => None,
             Self::Session => Some(SideEffect::Session),
@@ -117,14 +120,14 @@ impl std::fmt::Display for InterfaceImportRequirement {
 
 /// Limit on the use of an imported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportedInterfaceLimit {
+pub enum InterfaceUsageLimit {
     /// Maximum number of the items that the text names.
     Count(u32, &'static str),
     /// Maximum size, in bytes, of what the text names.
     Bytes(usize, &'static str),
 }
 
-impl std::fmt::Display for ImportedInterfaceLimit {
+impl std::fmt::Display for InterfaceUsageLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Count(n, of) if n >= 1000 => write!(f, "{},{:03} {of}", n / 1000, n % 1000),
@@ -138,7 +141,7 @@ impl std::fmt::Display for ImportedInterfaceLimit {
 
 /// Interface that plugins can import, or several interfaces with a common name prefix.
 #[derive(Clone, Copy, Debug)]
-pub struct ImportRow {
+pub struct ImportableInterface {
     /// Name of an interface in `rind:plugin`, or a name prefix in another package.
     pub name: &'static str,
     /// Requirement for importing the interface.
@@ -146,7 +149,7 @@ pub struct ImportRow {
     /// Short description of the access that the interface gives.
     pub gives: &'static str,
     /// Limits of the import.
-    pub limits: &'static [ImportedInterfaceLimit],
+    pub limits: &'static [InterfaceUsageLimit],
     /// Whether a call of the import may wait for other work. While the call waits, the plugin's
     /// instance is not considered hung.
     pub(in super::super) waits: bool,
@@ -155,7 +158,7 @@ pub struct ImportRow {
     pub(super) link: Option<LinkInterfaceFn>,
 }
 
-impl ImportRow {
+impl ImportableInterface {
     /// Creates a row for an interface without requirements and limits.
     pub(super) const fn new(
         name: &'static str,
@@ -172,15 +175,15 @@ impl ImportRow {
         }
     }
 
-    pub(super) const fn with_requirement(self, needs: InterfaceImportRequirement) -> Self {
+    pub(super) const fn with_import_requirement(self, needs: InterfaceImportRequirement) -> Self {
         Self { needs, ..self }
     }
 
-    pub(super) const fn with_limits(self, limits: &'static [ImportedInterfaceLimit]) -> Self {
+    pub(super) const fn with_usage_limits(self, limits: &'static [InterfaceUsageLimit]) -> Self {
         Self { limits, ..self }
     }
 
-    pub(super) const fn with_waiting_for_events(self) -> Self {
+    pub(super) const fn with_calls_that_wait(self) -> Self {
         let waits = true;
         Self { waits, ..self }
     }

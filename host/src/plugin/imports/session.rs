@@ -3,10 +3,10 @@
 use super::super::bindings::rind::plugin::{session, types};
 use super::super::convert;
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use crate::json;
 use crate::message::Message;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 
 /// Maximum number of messages that one call returns.
 pub(super) const MAX_MESSAGES_PER_CALL: u32 = 1000;
@@ -21,7 +21,7 @@ fn list_messages_from_index(
     let last = last.min(MAX_MESSAGES_PER_CALL) as usize;
     let mut shown = Vec::new();
     let handle = &state.backing.handle;
-    handle.view_messages(&state.call.caller, last, &mut |messages| {
+    handle.inspect_last_messages(&state.call.caller, last, &mut |messages| {
         let asked = messages.iter().skip(from(messages));
         shown = asked.map(convert::message_to_wit).collect();
     });
@@ -47,16 +47,18 @@ impl session::Host for HostState {
         ))
     }
 
-    fn append(&mut self, name: String, value: String) -> Result<(), HandleError> {
-        let sanitizer = CallSanitizer::for_current_call(self, "session");
-        sanitizer.check_name_without_secrets("name of an entry", &name)?;
+    fn append(&mut self, name: String, value: String) -> Result<(), HostFunctionError> {
+        let sanitizer = GuestTextSanitizer::for_current_guest_call(self, "session");
+        sanitizer.reject_name_with_secret("name of an entry", &name)?;
         let value = json::parse_json(
             &sanitizer.json("entry", value),
             json::DEFAULT_MAX_JSON_BYTES,
         )
-        .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))?;
+        .map_err(|e| HostFunctionError::InvalidInput(format!("the value {e}")))?;
         let backing = &self.backing;
-        backing.handle.append(&backing.plugin, &name, value)
+        backing
+            .handle
+            .append_custom_entry(&backing.plugin, &name, value)
     }
 }
 

@@ -26,12 +26,12 @@ fn convert_parsed_command(command: &str) -> shell::Reading {
         },
     };
     shell::Reading {
-        programs: parts.iter().map(convert_program).collect(),
+        programs: parts.iter().map(command_part_to_wit).collect(),
         doubt,
     }
 }
 
-fn convert_program(part: &CommandPart) -> shell::Program {
+fn command_part_to_wit(part: &CommandPart) -> shell::Program {
     let word = |word: &ShellWord| match word {
         ShellWord::Literal(text) => Some(text.clone()),
         ShellWord::Any => None,

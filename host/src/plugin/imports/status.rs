@@ -2,8 +2,8 @@
 
 use super::super::bindings::rind::plugin::status;
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
-use crate::lock::lock;
+use super::super::sanitize::GuestTextSanitizer;
+use crate::lock::lock_ignoring_poison;
 
 /// Maximum length of a plugin's status line, in characters.
 pub(super) const MAX_STATUS_LINE_CHARS: usize = 80;
@@ -29,14 +29,14 @@ impl status::Host for HostState {
     async fn set(&mut self, text: String) -> wasmtime::Result<()> {
         // A character has at most four bytes. Escaping may add characters, so truncate the escaped
         // text to the maximum again.
-        let text = CallSanitizer::for_current_call(self, "status").sanitize_line(
+        let text = GuestTextSanitizer::for_current_guest_call(self, "status").sanitize_line(
             "line",
             &text,
             MAX_STATUS_LINE_CHARS * 4,
         );
         let text: String = text.chars().take(MAX_STATUS_LINE_CHARS).collect();
         let backing = &self.backing;
-        let mut line = lock(&backing.status);
+        let mut line = lock_ignoring_poison(&backing.status);
         if line.text == text || line.n_changes >= MAX_STATUS_LINE_CHANGES {
             return Ok(());
         }

@@ -4,10 +4,10 @@
 use super::super::bindings::rind::plugin::{tools_host, types};
 use super::super::convert;
 use super::super::host::HostState;
-use super::super::sanitize::CallSanitizer;
+use super::super::sanitize::GuestTextSanitizer;
 use crate::grant::Capability;
 use crate::json;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::escape_and_truncate_line;
 
@@ -19,7 +19,7 @@ impl tools_host::Host for HostState {
         &mut self,
         name: String,
         arguments: String,
-    ) -> Result<Vec<types::Part>, HandleError> {
+    ) -> Result<Vec<types::Part>, HostFunctionError> {
         if !self
             .backing
             .granted
@@ -27,9 +27,9 @@ impl tools_host::Host for HostState {
         {
             return Err(tool_not_granted_error(self, &name));
         }
-        let arguments =
-            CallSanitizer::for_current_call(self, "tools-host").json("arguments", arguments);
-        let invalid = |e| HandleError::InvalidInput(format!("the text of the arguments {e}"));
+        let arguments = GuestTextSanitizer::for_current_guest_call(self, "tools-host")
+            .json("arguments", arguments);
+        let invalid = |e| HostFunctionError::InvalidInput(format!("the text of the arguments {e}"));
         let arguments =
             json::parse_json(&arguments, json::DEFAULT_MAX_JSON_BYTES).map_err(invalid)?;
         let backing = self.backing.clone();
@@ -47,7 +47,7 @@ impl tools_host::Host for HostState {
 }
 
 /// Returns the error for a tool that is not granted, and records the attempt.
-fn tool_not_granted_error(host: &HostState, name: &str) -> HandleError {
+fn tool_not_granted_error(host: &HostState, name: &str) -> HostFunctionError {
     let backing = &host.backing;
     let name = escape_and_truncate_line(name, MAX_QUOTED_TOOL_NAME_BYTES);
     let granted: Vec<&str> = backing.granted.callable_tools().collect();
@@ -56,13 +56,13 @@ fn tool_not_granted_error(host: &HostState, name: &str) -> HandleError {
         backing.plugin,
         granted.join(", ")
     );
-    backing.handle.access(AccessRecord {
+    backing.handle.record_access(AccessRecord {
         plugin: backing.plugin.clone(),
         reached: Reached::External,
         target: format!("tool {name}"),
         outcome: AccessOutcome::Denied,
         reason: Some(why.clone()),
-        origin: host.call.caller.origin(),
+        origin: host.call.caller.action_origin(),
     });
-    HandleError::Denied(why)
+    HostFunctionError::Denied(why)
 }

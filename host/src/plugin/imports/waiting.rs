@@ -13,11 +13,11 @@ use super::super::bindings::rind::plugin::waiting;
 use super::super::host::HostState;
 use super::super::limits::MAX_POINT_CALLS_PER_PLUGIN_CALL;
 use super::files::run_on_blocking_pool;
-use super::websocket::{LoopRunWebSockets, WebSocketDataSignals};
+use super::websocket::{LoopRunWebSockets, WebSocketDataWaiter};
 use crate::folder::{FolderError, GrantedFolders};
 use crate::point::deadline::wait_with_paused_deadline;
-use crate::point::handle::HandleError;
-use crate::point::loop_handle::{LoopHostFunctions, LoopMessage};
+use crate::point::handle::HostFunctionError;
+use crate::point::loop_handle::{IncomingLoopMessage, LoopHostFunctions};
 
 /// Maximum number of paths of one wait.
 pub(super) const MAX_PATHS_PER_WAIT: usize = 8;
@@ -34,19 +34,19 @@ const WATCHED_PATH_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Minimum pause after a check of the watched paths, as a multiple of the time that the check took:
 /// a folder of ten thousand entries must not keep the disk busy.
-const PATH_CHECK_PAUSE_FACTOR: u32 = 20;
+const PATH_CHECK_PAUSE_TO_DURATION_RATIO: u32 = 20;
 
 /// Maximum number of watched paths whose last observed state is stored during one run of a loop.
 const MAX_WATCHED_PATHS_PER_RUN: usize = 64;
 
 /// Interval after which a run of a loop that waits gets the full limits of a turn again.
-const TURN_LIMITS_RESET_INTERVAL: Duration = Duration::from_secs(60);
+const LOOP_TURN_LIMITS_RESET_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Interval after which a run of a loop that waits gets the full limits of a session again.
 const SESSION_LIMITS_RESET_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// State of one run of a loop.
-pub(in super::super) struct LoopRunState {
+pub(in super::super) struct PluginLoopRunState {
     handle: Arc<dyn LoopHostFunctions>,
     /// Last reported state of each path that this run has waited for.
     watched: BTreeMap<String, u64>,
@@ -58,7 +58,7 @@ pub(in super::super) struct LoopRunState {
     pub(super) sockets: LoopRunWebSockets,
 }
 
-impl LoopRunState {
+impl PluginLoopRunState {
     pub(in super::super) fn new(handle: Arc<dyn LoopHostFunctions>) -> Self {
         let now = Instant::now();
         Self {
@@ -75,7 +75,7 @@ impl LoopRunState {
 enum LoopWakeEvent {
     Timer,
     Changed(Result<(String, u64), (String, FolderError)>),
-    Message(LoopMessage),
+    Message(IncomingLoopMessage),
     Connection(u32),
     Shutdown,
 }
@@ -84,18 +84,18 @@ impl waiting::Host for HostState {
     async fn wait(
         &mut self,
         until: waiting::WakeConditions,
-    ) -> Result<waiting::Wakeup, HandleError> {
+    ) -> Result<waiting::Wakeup, HostFunctionError> {
         let handle = self.current_loop_handle("waiting")?;
         if until.paths.len() > MAX_PATHS_PER_WAIT {
-            return Err(HandleError::Limit(format!(
+            return Err(HostFunctionError::Limit(format!(
                 "a wait may watch at most {MAX_PATHS_PER_WAIT} paths, but {} were passed",
                 until.paths.len()
             )));
         }
-        handle.check_session()?;
+        handle.check_session_limit()?;
         let watched = self.take_watched_path_states();
         let folders = self.backing.folders.clone();
-        let sockets = self.web_socket_data_signals();
+        let sockets = self.web_socket_data_waiter();
         let event = wait_for_wake_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
             // In a test with a fixed clock, which does not advance, do not wait for real time.
@@ -114,9 +114,9 @@ async fn wait_for_wake_event(
     until: waiting::WakeConditions,
     folders: Arc<GrantedFolders>,
     watched: &BTreeMap<String, u64>,
-    sockets: &WebSocketDataSignals,
+    sockets: &WebSocketDataWaiter,
 ) -> LoopWakeEvent {
-    let shutdown = handle.shutdown();
+    let shutdown = handle.shutdown_token();
     let timer = async {
         match until.timeout_ms {
             Some(ms) => {
@@ -180,7 +180,8 @@ async fn poll_paths_for_change(
         }
         let took = started.elapsed();
         tokio::time::sleep(
-            WATCHED_PATH_CHECK_INTERVAL.max(took.saturating_mul(PATH_CHECK_PAUSE_FACTOR)),
+            WATCHED_PATH_CHECK_INTERVAL
+                .max(took.saturating_mul(PATH_CHECK_PAUSE_TO_DURATION_RATIO)),
         )
         .await;
     }
@@ -194,7 +195,7 @@ impl HostState {
     pub(super) fn current_loop_handle(
         &self,
         import: &str,
-    ) -> Result<Arc<dyn LoopHostFunctions>, HandleError> {
+    ) -> Result<Arc<dyn LoopHostFunctions>, HostFunctionError> {
         if let Some(run) = &self.call.run {
             return Ok(run.handle.clone());
         }
@@ -202,17 +203,17 @@ impl HostState {
             Some(point) => format!("its hook on `{point}`"),
             None => "one of its tools or commands".to_owned(),
         };
-        Err(HandleError::Denied(format!(
+        Err(HostFunctionError::Denied(format!(
             "only the loop of plugin `{}` may use `{import}`, but {place} used it",
             self.backing.plugin
         )))
     }
 
     /// Returns signals that become ready when a WebSocket connection of the run has received data.
-    fn web_socket_data_signals(&self) -> WebSocketDataSignals {
+    fn web_socket_data_waiter(&self) -> WebSocketDataWaiter {
         let run = self.call.run.as_ref();
-        run.map_or_else(WebSocketDataSignals::default, |run| {
-            run.sockets.data_signals()
+        run.map_or_else(WebSocketDataWaiter::default, |run| {
+            run.sockets.data_waiter()
         })
     }
 
@@ -231,7 +232,7 @@ impl HostState {
         &mut self,
         mut watched: BTreeMap<String, u64>,
         event: LoopWakeEvent,
-    ) -> Result<waiting::Wakeup, HandleError> {
+    ) -> Result<waiting::Wakeup, HostFunctionError> {
         let wakeup = match event {
             LoopWakeEvent::Timer => Ok(waiting::Wakeup::Timer),
             LoopWakeEvent::Shutdown => Ok(waiting::Wakeup::Shutdown),
@@ -264,7 +265,7 @@ impl HostState {
             run.hour = now;
             self.backing.reset_session_limits();
         }
-        if now.saturating_duration_since(run.minute) >= TURN_LIMITS_RESET_INTERVAL {
+        if now.saturating_duration_since(run.minute) >= LOOP_TURN_LIMITS_RESET_INTERVAL {
             run.minute = now;
             self.call.point_calls_left = MAX_POINT_CALLS_PER_PLUGIN_CALL;
             self.backing.handle.reset_call_limits(&self.call.caller);

@@ -41,12 +41,12 @@ pub(super) fn link_cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
 }
 
 /// Links `wasi:filesystem`, through which a guest reaches only the granted directories.
-pub(super) fn link_files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+pub(super) fn link_wasi_filesystem(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| {
-        state.count_import(FILESYSTEM_CALL_COUNTER_NAME)
+        state.count_import_call(FILESYSTEM_CALL_COUNTER_NAME)
     })?;
     filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| {
-        state.count_import(FILESYSTEM_CALL_COUNTER_NAME)
+        state.count_import_call(FILESYSTEM_CALL_COUNTER_NAME)
     })
 }
 

@@ -11,7 +11,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use super::super::host::HostState;
 use super::wasi_place::{
-    Fd, GuestFileError, PathOperation, describe_fd, describe_path, describe_two_paths,
+    Fd, GuestFileError, PathOperation, describe_fd, describe_path, describe_two_path_operation,
 };
 use super::wasi_streams::file_growth;
 use crate::folder::FolderError;
@@ -41,7 +41,7 @@ macro_rules! on_handle {
         $(async fn $name(&mut self, fd: Fd $(, $arg: $ty)*) -> FsResult<$answer> {
             let rep = fd.rep();
             let result = self.filesystem().$name(fd $(, $arg)*).await;
-            self.record_and_convert_result(describe_fd($verb, rep), result.map_err(GuestFileError::Theirs))
+            self.convert_result_recording_failure(describe_fd($verb, rep), result.map_err(GuestFileError::Theirs))
         })*
     };
 }
@@ -56,11 +56,11 @@ macro_rules! at {
             let rep = $folder.rep();
             let $name = $place.name().to_owned();
             let result: Result<_, GuestFileError> = async { Ok($done) }.await;
-            $self.close_parent_handle(rep)?;
+            $self.close_parent_folder_handle(rep)?;
             if let (Err(_), PathOperation::Add, Some(usage)) =
-                (&result, $need, $place.data_folder_usage())
+                (&result, $need, $place.data_folder_usage_counter())
             {
-                usage.credit_quota(0, 1);
+                usage.subtract_freed_usage(0, 1);
             }
             result
         }
@@ -85,7 +85,7 @@ macro_rules! on_followed {
                 let flags = types::PathFlags::empty();
                 self.filesystem().$name(folder, flags, name $(, $arg)*).await?
             });
-            self.record_and_convert_result(describe_path($verb, &path, fd.rep()), result)
+            self.convert_result_recording_failure(describe_path($verb, &path, fd.rep()), result)
         })*
     };
 }
@@ -96,9 +96,9 @@ macro_rules! on_removed {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
             let result = at!(self, fd, path, false, PathOperation::Remove, |place, folder, name| {
                 self.filesystem().$name(folder, name).await?;
-                place.subtract_removed_file(place.stored_metadata());
+                place.release_removed_file_quota(place.last_refreshed_metadata());
             });
-            self.record_and_convert_result(describe_path($verb, &path, fd.rep()), result)
+            self.convert_result_recording_failure(describe_path($verb, &path, fd.rep()), result)
         })*
     };
 }
@@ -134,13 +134,13 @@ impl HostDescriptor for HostState {
             if let (Some((usage, grown)), Some(file)) = (charged, file) {
                 match &result {
                     Ok(()) => usage.credit_truncation(&file, before.saturating_sub(size)),
-                    Err(_) => usage.credit_quota(grown, 0),
+                    Err(_) => usage.subtract_freed_usage(grown, 0),
                 }
             }
             Ok(result?)
         };
         let result = result.await;
-        self.record_and_convert_result(describe_fd("resize", rep), result)
+        self.convert_result_recording_failure(describe_fd("resize", rep), result)
     }
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: u64) -> FsResult<u64> {
@@ -152,18 +152,18 @@ impl HostDescriptor for HostState {
                 self.charge_file_growth(&fd, |file| file_growth(file, Some(offset), length))?;
             let result = self.filesystem().write(fd, bytes, offset).await;
             if let (Err(_), Some((usage, grown))) = (&result, charged) {
-                usage.credit_quota(grown, 0);
+                usage.subtract_freed_usage(grown, 0);
             }
             Ok(result?)
         };
         let result = result.await;
-        self.record_and_convert_result(describe_fd("write", rep), result)
+        self.convert_result_recording_failure(describe_fd("write", rep), result)
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynInputStream>> {
         let rep = fd.rep();
         let result = self.filesystem().read_via_stream(fd, offset);
-        self.record_and_convert_result(
+        self.convert_result_recording_failure(
             describe_fd("read", rep),
             result.map_err(GuestFileError::Theirs),
         )
@@ -174,7 +174,7 @@ impl HostDescriptor for HostState {
         let stream = self.filesystem().write_via_stream(fd, offset);
         let result =
             stream.and_then(|stream| self.wrap_stream_with_quota(stream, rep, Some(offset)));
-        self.record_and_convert_result(
+        self.convert_result_recording_failure(
             describe_fd("write", rep),
             result.map_err(GuestFileError::Theirs),
         )
@@ -184,7 +184,7 @@ impl HostDescriptor for HostState {
         let rep = fd.rep();
         let stream = self.filesystem().append_via_stream(fd);
         let result = stream.and_then(|stream| self.wrap_stream_with_quota(stream, rep, None));
-        self.record_and_convert_result(
+        self.convert_result_recording_failure(
             describe_fd("append to", rep),
             result.map_err(GuestFileError::Theirs),
         )
@@ -199,14 +199,14 @@ impl HostDescriptor for HostState {
             Ok(stream)
         };
         let result = result.await;
-        self.record_and_convert_result(describe_fd("list", rep), result)
+        self.convert_result_recording_failure(describe_fd("list", rep), result)
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
         match self.create_granted_folder(&fd, &path).await {
             Ok(false) => {}
             made => {
-                return self.record_and_convert_result(
+                return self.convert_result_recording_failure(
                     describe_path("create-folder", &path, fd.rep()),
                     made.map(drop),
                 );
@@ -220,7 +220,10 @@ impl HostDescriptor for HostState {
             PathOperation::Add,
             |place, folder, name| self.filesystem().create_directory_at(folder, name).await?
         );
-        self.record_and_convert_result(describe_path("create-folder", &path, fd.rep()), result)
+        self.convert_result_recording_failure(
+            describe_path("create-folder", &path, fd.rep()),
+            result,
+        )
     }
 
     on_followed! {
@@ -265,8 +268,8 @@ impl HostDescriptor for HostState {
                 )?
             }
         );
-        self.record_and_convert_result(
-            describe_two_paths("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
+        self.convert_result_recording_failure(
+            describe_two_path_operation("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
     }
@@ -285,7 +288,7 @@ impl HostDescriptor for HostState {
                     .await?
             }
         );
-        self.record_and_convert_result(
+        self.convert_result_recording_failure(
             describe_path("symlink", &format!("{target} to {path}"), fd.rep()),
             result,
         )
@@ -300,7 +303,7 @@ impl HostDescriptor for HostState {
             PathOperation::Read,
             |place, folder, name| self.filesystem().readlink_at(folder, name).await?
         );
-        self.record_and_convert_result(describe_path("readlink", &path, fd.rep()), result)
+        self.convert_result_recording_failure(describe_path("readlink", &path, fd.rep()), result)
     }
 
     async fn rename_at(
@@ -328,13 +331,13 @@ impl HostDescriptor for HostState {
                         self.filesystem()
                             .rename_at(from, old_name, to, name)
                             .await?;
-                        new.subtract_removed_file(replaced);
+                        new.release_removed_file_quota(replaced);
                     }
                 )?
             }
         );
-        self.record_and_convert_result(
-            describe_two_paths("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
+        self.convert_result_recording_failure(
+            describe_two_path_operation("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
     }
@@ -350,7 +353,7 @@ impl HostDescriptor for HostState {
         let result = self
             .open_guest_path(&fd, &path, follows_symlink(path_flags), open_flags, flags)
             .await;
-        self.record_and_convert_result(describe_path("open", &path, fd.rep()), result)
+        self.convert_result_recording_failure(describe_path("open", &path, fd.rep()), result)
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {

@@ -99,7 +99,7 @@ impl HostState {
         } else {
             let file = File::new(file, perms, mode, false);
             self.handles.track_open_file(&file.file);
-            if let Some(usage) = place.data_folder_usage() {
+            if let Some(usage) = place.data_folder_usage_counter() {
                 usage.register_open_file(&file.file);
             }
             (Descriptor::File(file), None)
@@ -107,7 +107,7 @@ impl HostState {
         let handle = GuestFileHandle {
             shown: place.to_string(),
             base,
-            usage: place.data_folder_usage().cloned(),
+            usage: place.data_folder_usage_counter().cloned(),
         };
         let fd = self
             .filesystem()

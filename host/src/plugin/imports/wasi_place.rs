@@ -18,7 +18,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 use super::super::host::HostState;
 use super::files::run_on_blocking_pool;
 use crate::folder::{DataFolderUsage, FolderError, PathBaseFolder, ResolvedPath};
-use crate::grant::{Folder, FolderAccess, FolderRoot};
+use crate::grant::{FolderAccess, GrantableFolder, RootFolderKind};
 use crate::point::trace::AccessOutcome;
 
 pub(super) type Fd = Resource<Descriptor>;
@@ -127,13 +127,13 @@ fn wasi_open_mode(access: FolderAccess) -> OpenMode {
 
 /// Returns the mount points of a granted directory. Standard libraries strip leading `/` and `.`
 /// from paths and mount points alike, so mounting at `.` makes relative paths work.
-fn list_folder_mounts(folder: &Folder) -> Vec<String> {
+fn list_folder_mounts(folder: &GrantableFolder) -> Vec<String> {
     match (folder.root, folder.below.join("/")) {
-        (FolderRoot::Data, _) => vec!["/data".to_owned()],
-        (FolderRoot::Workspace, below) if below.is_empty() => {
+        (RootFolderKind::Data, _) => vec!["/data".to_owned()],
+        (RootFolderKind::Workspace, below) if below.is_empty() => {
             vec![".".to_owned(), "/workspace".to_owned()]
         }
-        (FolderRoot::Workspace, below) => vec![below.clone(), format!("/workspace/{below}")],
+        (RootFolderKind::Workspace, below) => vec![below.clone(), format!("/workspace/{below}")],
     }
 }
 
@@ -152,7 +152,7 @@ impl preopens::Host for HostState {
         };
         let mut mounted = Vec::new();
         let mut is_rooted = false;
-        for (number, (access, folder)) in folders.grants().enumerate() {
+        for (number, (access, folder)) in folders.folders_with_access().enumerate() {
             let base = PathBaseFolder::Granted(number);
             let opened = folders
                 .open_base_folder(&base)
@@ -240,13 +240,13 @@ impl HostState {
             }
             place.check_trailing_slash()?;
             if need == PathOperation::Remove {
-                if folders.contains_other_grant(&place) {
+                if folders.has_granted_folder_inside(&place) {
                     return Err(FolderError::ReadOnly);
                 }
                 place.refresh_metadata()?;
             }
             if need == PathOperation::Add
-                && let Some(usage) = place.data_folder_usage()
+                && let Some(usage) = place.data_folder_usage_counter()
             {
                 usage.charge_quota(0, 1)?;
             }
@@ -286,7 +286,7 @@ impl HostState {
         Ok(self.filesystem().table.push(Descriptor::Dir(dir))?)
     }
 
-    pub(super) fn close_parent_handle(&mut self, lent: u32) -> FsResult<()> {
+    pub(super) fn close_parent_folder_handle(&mut self, lent: u32) -> FsResult<()> {
         let lent: Fd = Resource::new_own(lent);
         self.filesystem().table.delete(lent)?;
         Ok(())
@@ -300,7 +300,7 @@ impl HostState {
 
     /// Converts a result for the guest, and records a failure. `target` describes the attempted
     /// operation.
-    pub(super) fn record_and_convert_result<T>(
+    pub(super) fn convert_result_recording_failure<T>(
         &self,
         target: impl FnOnce(&Self) -> String,
         result: Result<T, GuestFileError>,
@@ -346,7 +346,7 @@ pub(super) fn describe_path<'a>(
 }
 
 /// Describes an operation on two paths, for access records.
-pub(super) fn describe_two_paths<'a>(
+pub(super) fn describe_two_path_operation<'a>(
     verb: &'a str,
     (from, from_fd): (&'a str, u32),
     (to, to_fd): (&'a str, u32),

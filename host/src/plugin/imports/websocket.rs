@@ -15,7 +15,7 @@ use crate::egress::{
     WebSocketRequest,
 };
 use crate::point::deadline::wait_with_paused_deadline;
-use crate::point::handle::HandleError;
+use crate::point::handle::HostFunctionError;
 
 /// Name of the contract's interface that this module implements.
 const WEBSOCKET_INTERFACE_NAME: &str = "websocket";
@@ -31,9 +31,9 @@ pub(super) struct LoopRunWebSockets {
 
 impl LoopRunWebSockets {
     /// Returns signals that become ready when a connection has received data.
-    pub(super) fn data_signals(&self) -> WebSocketDataSignals {
+    pub(super) fn data_waiter(&self) -> WebSocketDataWaiter {
         let signals = self.open.iter();
-        WebSocketDataSignals {
+        WebSocketDataWaiter {
             signals: signals
                 .map(|(number, open)| (*number, open.ready_signal()))
                 .collect(),
@@ -51,12 +51,12 @@ impl LoopRunWebSockets {
 /// Signals of the connections that a run of a loop has open. They end the loop's wait when data has
 /// arrived.
 #[derive(Default)]
-pub(super) struct WebSocketDataSignals {
+pub(super) struct WebSocketDataWaiter {
     signals: Vec<(u32, WebSocketReadySignal)>,
     arrived: Arc<Notify>,
 }
 
-impl WebSocketDataSignals {
+impl WebSocketDataWaiter {
     /// Waits until a connection has received data, and returns the number of the connection.
     pub(super) async fn wait_for_ready_socket(&self) -> u32 {
         loop {
@@ -74,7 +74,7 @@ impl WebSocketDataSignals {
 fn find_open_connection(
     host: &HostState,
     number: u32,
-) -> Result<Arc<WebSocketConnection>, HandleError> {
+) -> Result<Arc<WebSocketConnection>, HostFunctionError> {
     host.current_loop_handle(WEBSOCKET_INTERFACE_NAME)?;
     let run = host.call.run.as_ref();
     let open = run.and_then(|run| run.sockets.open.get(&number));
@@ -88,19 +88,19 @@ fn close_socket(host: &mut HostState, number: u32) {
     }
 }
 
-fn unknown_connection_error(number: u32) -> HandleError {
-    HandleError::NotFound(format!(
+fn unknown_connection_error(number: u32) -> HostFunctionError {
+    HostFunctionError::NotFound(format!(
         "this run has no open connection {number}; the connection was closed or never opened"
     ))
 }
 
 impl websocket::Host for HostState {
-    async fn open(&mut self, request: websocket::ConnectRequest) -> Result<u32, HandleError> {
+    async fn open(&mut self, request: websocket::ConnectRequest) -> Result<u32, HostFunctionError> {
         self.current_loop_handle(WEBSOCKET_INTERFACE_NAME)?
-            .check_session()?;
+            .check_session_limit()?;
         let (Some(egress), Some(run)) = (self.backing.egress.clone(), &self.call.run) else {
             let text = "no host was granted to the plugin";
-            return Err(HandleError::Denied(text.to_owned()));
+            return Err(HostFunctionError::Denied(text.to_owned()));
         };
         let arrived = run.sockets.arrived.clone();
         let headers = request.headers.into_iter();
@@ -111,14 +111,18 @@ impl websocket::Host for HostState {
                 .collect(),
             protocols: request.protocols,
         };
-        let opening = egress.open_socket(request, self.call.caller.origin(), arrived);
+        let opening = egress.open_socket(request, self.call.caller.action_origin(), arrived);
         let connection = wait_with_paused_deadline(opening).await?;
         let run = self.call.run.as_mut();
         run.map(|run| run.sockets.add_open_connection(connection))
-            .ok_or_else(|| HandleError::Failed("the run of the loop has ended".to_owned()))
+            .ok_or_else(|| HostFunctionError::Failed("the run of the loop has ended".to_owned()))
     }
 
-    async fn send(&mut self, number: u32, frame: websocket::Frame) -> Result<(), HandleError> {
+    async fn send(
+        &mut self,
+        number: u32,
+        frame: websocket::Frame,
+    ) -> Result<(), HostFunctionError> {
         let connection = find_open_connection(self, number)?;
         let frame = match frame {
             websocket::Frame::Text(text) => WebSocketMessageContent::Text(text),
@@ -133,7 +137,7 @@ impl websocket::Host for HostState {
     async fn receive(
         &mut self,
         number: u32,
-    ) -> Result<Option<websocket::ConnectionEvent>, HandleError> {
+    ) -> Result<Option<websocket::ConnectionEvent>, HostFunctionError> {
         let event = find_open_connection(self, number)?.receive();
         Ok(event.map(|event| match event {
             WebSocketEvent::Message(WebSocketMessageContent::Text(text)) => {
@@ -149,7 +153,7 @@ impl websocket::Host for HostState {
         }))
     }
 
-    async fn close(&mut self, number: u32) -> Result<(), HandleError> {
+    async fn close(&mut self, number: u32) -> Result<(), HostFunctionError> {
         self.current_loop_handle(WEBSOCKET_INTERFACE_NAME)?;
         close_socket(self, number);
         Ok(())

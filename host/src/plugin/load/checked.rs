@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use serde_json::Value;
 
 use super::PluginLoadOptions;
-use super::linked::PluginExternalResources;
+use super::linked::PluginAccessibleResources;
 use crate::config::{HookSettings, PluginSettings};
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
@@ -63,12 +63,12 @@ impl PluginWithCheckedSettings {
         options: &PluginLoadOptions,
     ) -> Result<Self, Error> {
         let config = {
-            let place = options.setting_locator(&manifest.name, found.trust);
+            let place = options.setting_location_finder(&manifest.name, found.trust);
             settings::effective_plugin_config(&manifest, &settings.config, &|keys| {
                 place(&[&["config"], keys].concat())
             })?
         };
-        let held = options.find_in_memory_folder(&found.folder).cloned();
+        let held = options.in_memory_plugin_folder(&found.folder).cloned();
         let memory = manifest.limits.memory.unwrap_or(DEFAULT_MAX_MEMORY_BYTES);
         Ok(Self {
             config: Arc::new(config),
@@ -101,7 +101,7 @@ impl PluginWithCheckedSettings {
     /// instances can access only `resources` and, through `handle`, the session.
     pub(in crate::plugin) fn create_shared_state(
         &self,
-        resources: &PluginExternalResources,
+        resources: &PluginAccessibleResources,
         is_muted: bool,
         handle: Arc<dyn AgentHandle>,
     ) -> Arc<SharedPluginState> {
@@ -134,18 +134,18 @@ impl PluginWithCheckedSettings {
 
     /// Returns the operator's settings for one hook, by the name or an alias of its point. A hook
     /// that has nothing to do is disabled, because of
-    /// [empty settings](Self::empty_settings_disabling_hook).
+    /// [empty settings](Self::find_settings_disabling_hook).
     pub(in crate::plugin) fn hook_settings(&self, point: &str) -> HookSettings {
-        let mut settings = open::hook_settings_for(&self.settings, point);
-        settings.enabled &= self.empty_settings_disabling_hook(point).is_empty();
+        let mut settings = open::find_hook_settings(&self.settings, point);
+        settings.enabled &= self.find_settings_disabling_hook(point).is_empty();
         settings
     }
 
     /// Returns the plugin settings that one condition of the hook on `point` names (`only_with` or
     /// `only_tools`), if all settings of that condition are empty, so that the hook has nothing to
     /// do; otherwise an empty list.
-    pub(in crate::plugin) fn empty_settings_disabling_hook(&self, point: &str) -> Vec<String> {
-        let Some(row) = catalog::find_builtin_point(point) else {
+    pub(in crate::plugin) fn find_settings_disabling_hook(&self, point: &str) -> Vec<String> {
+        let Some(row) = catalog::find_builtin_extension_point(point) else {
             return Vec::new();
         };
         let options = self.manifest.hook(row.name);
@@ -181,7 +181,10 @@ impl PluginWithCheckedSettings {
 
     /// Returns the size in bytes that a result must exceed for a hook with these options to be
     /// called; `None` if the size does not matter.
-    pub(in crate::plugin) fn min_hook_result_bytes(&self, options: &HookOptions) -> Option<u64> {
+    pub(in crate::plugin) fn tool_result_threshold_bytes(
+        &self,
+        options: &HookOptions,
+    ) -> Option<u64> {
         self.config.get(options.only_over.as_ref()?)?.as_u64()
     }
 

@@ -10,9 +10,9 @@ use crate::config::PluginSettings;
 use crate::grant::decide::GrantDecision;
 use crate::grant::{Capability, GrantRequest, GrantedCapabilities};
 use crate::plugin::manifest::HookOptions;
-use crate::plugin::open::{hook_settings_for, max_hook_deadline};
+use crate::plugin::open::{find_hook_settings, max_hook_deadline};
 use crate::point::catalog;
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_HOOK_PRIORITY, HookSpec};
 
@@ -69,12 +69,12 @@ impl PluginWithPermissionDecision {
     /// deadline of a hook that may wait for a model.
     pub(in crate::plugin) fn build_hook_spec(
         &self,
-        (point, kind): (&str, PointKind),
+        (point, kind): (&str, ExtensionPointKind),
         options: &HookOptions,
         plugin: &PluginSettings,
         granted: &GrantedCapabilities,
     ) -> HookSpec {
-        let hook = hook_settings_for(plugin, point);
+        let hook = find_hook_settings(plugin, point);
         let ceiling = max_hook_deadline(options, granted.may_hooks_call_model_or_subagents());
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));
@@ -85,9 +85,9 @@ impl PluginWithPermissionDecision {
         let on_failure = on_failure.filter(|_| !self.is_required);
         let by_default = match self.is_required {
             true => OnFailure::Block,
-            false => match catalog::find_builtin_point(point) {
+            false => match catalog::find_builtin_extension_point(point) {
                 Some(row) => row.default_failure_action(),
-                None => kind.default_on_failure(),
+                None => kind.default_failure_action(),
             },
         };
         HookSpec {
@@ -101,7 +101,7 @@ impl PluginWithPermissionDecision {
             may: options.may.clone(),
             only_tools: self.hook_tool_filter(options),
             only_final: options.only_final,
-            only_over: self.min_hook_result_bytes(options),
+            only_over: self.tool_result_threshold_bytes(options),
         }
     }
 }

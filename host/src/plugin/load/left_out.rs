@@ -6,7 +6,7 @@ use super::PluginWithPermissionDecision;
 use crate::grant::decide::GrantStatus;
 use crate::plugin::Error;
 use crate::plugin::discover::FoundPlugin;
-use crate::plugin::relied::OperatorRelianceReason;
+use crate::plugin::relied::PluginNeededReason;
 
 /// Plugin that was found but does not run.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct SkippedPlugin {
     /// Reason why the plugin does not run.
     pub why: PluginSkipReason,
     /// Reason why no session may start without the plugin; `None` if sessions may start.
-    pub reliance: Option<OperatorRelianceReason>,
+    pub reliance: Option<PluginNeededReason>,
     /// Whether a failure of one of the plugin's hooks may block the agent; true if the manifest
     /// could not be read.
     pub(in crate::plugin) may_block: bool,

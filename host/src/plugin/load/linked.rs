@@ -1,7 +1,8 @@
 //! A plugin that is ready to run: its component is linked with exactly the granted permissions.
 //!
-//! Only this module creates [`PluginExternalResources`], either from decisions of which none waits
-//! for the operator, or [without any resource](PluginExternalResources::without_permissions).
+//! Only this module creates [`PluginAccessibleResources`], either from decisions of which none
+//! waits for the operator, or [without any
+//! resource](PluginAccessibleResources::new_without_permissions).
 
 use std::ops::Deref;
 use std::path::Path;
@@ -20,17 +21,17 @@ use crate::plugin::store::{PluginKeyValueStore, plugin_data_folder};
 use crate::point::handle::AgentHandle;
 
 /// Resources outside of a plugin that its instances can access.
-pub(in crate::plugin) struct PluginExternalResources {
+pub(in crate::plugin) struct PluginAccessibleResources {
     granted: Arc<GrantedCapabilities>,
     store: PluginKeyValueStore,
     folders: Arc<GrantedFolders>,
     egress: Option<Arc<SharedPluginEgress>>,
 }
 
-impl PluginExternalResources {
+impl PluginAccessibleResources {
     /// Creates the resources for the run in which a plugin lists its tools. The plugin can read the
     /// values that it stored in earlier sessions, and has no other permission.
-    pub(in crate::plugin) fn without_permissions(
+    pub(in crate::plugin) fn new_without_permissions(
         own: &Path,
         manifest: &Manifest,
         options: &PluginLoadOptions,
@@ -46,7 +47,7 @@ impl PluginExternalResources {
 
     /// Returns the directories and the network access that the decision on a plugin's permissions
     /// grants; `None` if the operator must be asked first.
-    fn from_decision(
+    fn from_grant_decision(
         plugin: &PluginWithPermissionDecision,
         options: &PluginLoadOptions,
     ) -> Option<Self> {
@@ -111,7 +112,7 @@ fn list_granted_folders(
 /// Plugin that is ready to run.
 pub struct LoadedPlugin {
     decided: PluginWithPermissionDecision,
-    resources: PluginExternalResources,
+    resources: PluginAccessibleResources,
     template: Option<Arc<PluginInstanceTemplate>>,
 }
 
@@ -131,7 +132,7 @@ impl Deref for LoadedPlugin {
 }
 
 /// Outcome of linking a plugin with its granted permissions.
-pub(in crate::plugin) enum PluginLinkOutcome {
+pub(in crate::plugin) enum ImportLinkingOutcome {
     /// The plugin is ready to run.
     Done(LoadedPlugin),
     /// The operator must first be asked about permissions.
@@ -150,17 +151,18 @@ impl LoadedPlugin {
             &PluginWithPermissionDecision,
             &GrantedCapabilities,
         ) -> Result<Option<Arc<PluginInstanceTemplate>>, Error>,
-    ) -> PluginLinkOutcome {
-        let Some(resources) = PluginExternalResources::from_decision(&decided, options) else {
-            return PluginLinkOutcome::Waiting(decided);
+    ) -> ImportLinkingOutcome {
+        let Some(resources) = PluginAccessibleResources::from_grant_decision(&decided, options)
+        else {
+            return ImportLinkingOutcome::Waiting(decided);
         };
         match template(&decided, resources.granted_capabilities()) {
-            Ok(template) => PluginLinkOutcome::Done(Self {
+            Ok(template) => ImportLinkingOutcome::Done(Self {
                 decided,
                 resources,
                 template,
             }),
-            Err(error) => PluginLinkOutcome::Failed(decided, error),
+            Err(error) => ImportLinkingOutcome::Failed(decided, error),
         }
     }
 

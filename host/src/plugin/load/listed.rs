@@ -12,17 +12,17 @@ use crate::grant::{GrantRequest, GrantedCapabilities, OfferedTool};
 use crate::message::ToolSpec;
 use crate::plugin::commands::CommandSpec;
 use crate::plugin::component::ComponentFunctions;
-use crate::plugin::contract::stamp::Stamp;
+use crate::plugin::contract::stamp::ComponentBuildInfo;
 use crate::plugin::instance::PluginInstanceTemplate;
 use crate::plugin::{Error, agent_loop, authority, loops};
 
 /// Facts about a component, read from its bytes without running it.
 #[derive(Default)]
-pub(in crate::plugin) struct ComponentStaticFacts {
+pub(in crate::plugin) struct ComponentMetadata {
     pub(in crate::plugin) digest: String,
     pub(in crate::plugin) imports: Vec<String>,
     pub(in crate::plugin) exports: Vec<String>,
-    pub(in crate::plugin) stamp: Option<Stamp>,
+    pub(in crate::plugin) stamp: Option<ComponentBuildInfo>,
     /// Functions of a component that was not built for Rind's plugin contract; `None` for a plugin.
     pub(in crate::plugin) foreign: Option<ComponentFunctions>,
     pub(in crate::plugin) was_cached: bool,
@@ -59,7 +59,7 @@ pub struct PluginWithListedTools {
     /// version.
     pub exports: Vec<String>,
     /// Stamp of the component.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<ComponentBuildInfo>,
     /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
     /// Slash commands of the plugin.
@@ -86,7 +86,7 @@ impl PluginWithListedTools {
     /// commands.
     pub(in crate::plugin) fn new(
         checked: PluginWithCheckedSettings,
-        facts: ComponentStaticFacts,
+        facts: ComponentMetadata,
         (tools, commands): (Vec<ToolSpec>, Vec<CommandSpec>),
         compiled: Option<ComponentWithInstanceTemplate>,
         load_time: Duration,
@@ -130,7 +130,7 @@ impl PluginWithListedTools {
             })?,
             side_effects: manifest.side_effects.clone(),
             capabilities: manifest.requested_permissions(),
-            tools: self.tools.iter().map(convert_offered_tool).collect(),
+            tools: self.tools.iter().map(to_offered_tool).collect(),
             has_hooks: self
                 .exports
                 .iter()
@@ -140,14 +140,14 @@ impl PluginWithListedTools {
 
     /// Whether the plugin is a component that was not built for Rind's plugin contract.
     #[must_use]
-    pub fn is_foreign(&self) -> bool {
+    pub fn is_component_without_contract(&self) -> bool {
         self.foreign.is_some()
     }
 
     /// Returns a message for each function that is not offered as a tool, with the reason. Only for
     /// components that were not written for Rind; otherwise empty.
     #[must_use]
-    pub fn unoffered_function_messages(&self) -> &[String] {
+    pub fn skipped_function_messages(&self) -> &[String] {
         self.foreign.as_ref().map_or(&[], |own| &own.refused)
     }
 
@@ -155,14 +155,16 @@ impl PluginWithListedTools {
     /// implementations of points. Also true for a plugin without a component, which contains only
     /// prompts or skills.
     #[must_use]
-    pub fn is_component_called(&self) -> bool {
+    pub fn is_component_used(&self) -> bool {
         let is_used = |export: &String| match export.as_str() {
             "tools" => !self.tools.is_empty(),
             "commands" => !self.commands.is_empty(),
             "implement" => !self.manifest.implements.is_empty(),
             _ => true,
         };
-        self.manifest.component.is_none() || self.is_foreign() || self.exports.iter().any(is_used)
+        self.manifest.component.is_none()
+            || self.is_component_without_contract()
+            || self.exports.iter().any(is_used)
     }
 
     /// Whether the plugin has a loop, which runs during `rind serve`.
@@ -181,7 +183,7 @@ impl PluginWithListedTools {
     }
 }
 
-fn convert_offered_tool(tool: &ToolSpec) -> OfferedTool {
+fn to_offered_tool(tool: &ToolSpec) -> OfferedTool {
     OfferedTool {
         name: tool.name.clone(),
         description: tool.description.clone(),

@@ -10,7 +10,7 @@ use crate::egress::EgressOptions;
 use crate::grant::Trust;
 use crate::grant::ask::GrantOptions;
 use crate::grant::held::InMemoryFolder;
-use crate::paths::Paths;
+use crate::paths::RindPaths;
 use crate::plugin::compile::Compiler;
 use crate::plugin::component::ComponentWithoutOwnManifest;
 use crate::plugin::discover::{FoundPlugin, PluginSearchPath};
@@ -87,7 +87,7 @@ impl PluginLoadOptions {
     /// Sets the workspace and the folders for cached and stored data to those of `paths`, and
     /// protects Rind's configuration, data and cache folders from grants.
     #[must_use]
-    pub fn with_workspace_and_data_folders(mut self, paths: &Paths) -> Self {
+    pub fn with_workspace_and_data_folders(mut self, paths: &RindPaths) -> Self {
         self.cache = paths.cache.join("components");
         self.cache_key = paths.data.join("cache.key");
         self.data = paths.data.join("plugins");
@@ -122,7 +122,7 @@ impl PluginLoadOptions {
         if self.without.iter().any(|without| without == name) {
             return Some(PluginSkipReason::Without);
         }
-        let place = || self.setting_locator(name, trust)(&["enabled"]);
+        let place = || self.setting_location_finder(name, trust)(&["enabled"]);
         (!self.plugin_settings_for(name, trust).enabled).then(|| PluginSkipReason::Disabled {
             place: place().unwrap_or_else(|| "your settings".to_owned()),
         })
@@ -140,7 +140,7 @@ impl PluginLoadOptions {
         ];
         for (trust, all) in layers {
             for (name, _) in all.iter().filter(|(_, settings)| !settings.enabled) {
-                let place = self.setting_locator(name, trust)(&["enabled"]);
+                let place = self.setting_location_finder(name, trust)(&["enabled"]);
                 let of_project = trust == Trust::Project;
                 off.insert((name.clone(), of_project), place.unwrap_or_default());
             }
@@ -153,7 +153,7 @@ impl PluginLoadOptions {
 
     /// Returns the files in memory from which a plugin in `folder` is read; `None` if it is read
     /// from disk.
-    pub(in crate::plugin) fn find_in_memory_folder(
+    pub(in crate::plugin) fn in_memory_plugin_folder(
         &self,
         folder: &Path,
     ) -> Option<&Arc<InMemoryFolder>> {
@@ -168,7 +168,7 @@ impl PluginLoadOptions {
 
     /// Returns a function that finds the location of a setting under `[plugins.NAME]`: `FILE:LINE`
     /// or the flag, in the layer that takes precedence.
-    pub(in crate::plugin) fn setting_locator<'a>(
+    pub(in crate::plugin) fn setting_location_finder<'a>(
         &'a self,
         name: &'a str,
         trust: Trust,

@@ -9,9 +9,9 @@ use toml::Spanned;
 use super::{HookOptions, Manifest, ToolOptions, network};
 use crate::grant::SideEffect;
 use crate::near::find_nearest_name;
-use crate::point::Point;
-use crate::point::catalog::{self, CATALOG, PointRow};
-use crate::point::dispatch::PointKind;
+use crate::point::ExtensionPoint;
+use crate::point::catalog::{self, BuiltinExtensionPoint, CATALOG};
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::failure::OnFailure;
 use crate::tool::registry::is_valid_tool_name;
 
@@ -90,7 +90,7 @@ impl Manifest {
                 "side_effects: `none` cannot be combined with others; remove it".to_owned(),
             );
         }
-        self.check_section_side_effects()?;
+        self.check_declared_side_effects()?;
         self.check_requested_permissions()?;
         self.check_hooks(text)?;
         for (name, point) in &self.points {
@@ -141,7 +141,7 @@ impl Manifest {
 
     /// Checks that the manifest declares the side effect of each section that requests access, for
     /// example `network` for `[network]`. Also checks the contents of `[network]`.
-    fn check_section_side_effects(&self) -> Result<(), String> {
+    fn check_declared_side_effects(&self) -> Result<(), String> {
         let sections = [
             (
                 "filesystem",
@@ -187,7 +187,11 @@ impl Manifest {
 
     /// Checks the conditions under which a hook is called, such as `only_tools`. A wrong condition
     /// would silently disable the hook.
-    fn check_hook_conditions(&self, row: &PointRow, options: &HookOptions) -> Result<(), String> {
+    fn check_hook_conditions(
+        &self,
+        row: &BuiltinExtensionPoint,
+        options: &HookOptions,
+    ) -> Result<(), String> {
         let only_over = options.only_over.as_ref().map(std::slice::from_ref);
         let conditions = [
             ("only_with", options.only_with.as_deref()),
@@ -248,9 +252,9 @@ impl Manifest {
                 line_number_at_offset(text, name.span().start),
                 name.get_ref()
             );
-            let Some(row) = catalog::find_builtin_point(name.get_ref()) else {
+            let Some(row) = catalog::find_builtin_extension_point(name.get_ref()) else {
                 let hyphened = name.get_ref().replace('_', "-");
-                let near = catalog::find_builtin_point(&hyphened).map(|row| row.name);
+                let near = catalog::find_builtin_extension_point(&hyphened).map(|row| row.name);
                 let near = near
                     .or_else(|| find_nearest_name(&hyphened, CATALOG.iter().map(|row| row.name)));
                 let hint = near.map_or_else(
@@ -259,14 +263,17 @@ impl Manifest {
                 );
                 return Err(format!("{at}: there is no such point; {hint}"));
             };
-            if options.is_async && row.kind != PointKind::Observe {
+            if options.is_async && row.kind != ExtensionPointKind::Observe {
                 return Err(format!(
                     "{at}: only hooks of observe points can be `async`, and {} is a {} point",
                     row.name, row.kind
                 ));
             }
             if options.on_failure == Some(OnFailure::Block)
-                && matches!(row.kind, PointKind::Observe | PointKind::Collect)
+                && matches!(
+                    row.kind,
+                    ExtensionPointKind::Observe | ExtensionPointKind::Collect
+                )
             {
                 return Err(format!(
                     "{at}: `on_failure = \"block\"` is not possible for hooks of {} points",
@@ -291,7 +298,7 @@ impl Manifest {
 
 /// Checks `may`, the list of rights that a hook keeps. If a right were misspelled, the hook would
 /// silently lack that right.
-fn check_hook_rights(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
+fn check_hook_rights(row: &BuiltinExtensionPoint, may: Option<&[String]>) -> Result<(), String> {
     let unknown = |name: &&String| !row.rights.contains(&name.as_str());
     match may.and_then(|may| may.iter().find(unknown)) {
         None => Ok(()),

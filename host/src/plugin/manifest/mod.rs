@@ -27,8 +27,8 @@ use crate::near::append_nearest_key_hint;
 
 pub(crate) use check::check_plugin_name;
 pub use sections::{
-    Compat, External, Filesystem, HookOptions, InertSockets, Limits, Network, PointDeclaration,
-    ToolOptions,
+    Compat, ExtensionPointDeclaration, External, Filesystem, HookOptions, Limits, Network,
+    SocketCompatMode, ToolOptions,
 };
 
 /// Content of a `plugin.toml`.
@@ -76,7 +76,7 @@ pub struct Manifest {
     pub dependencies: BTreeMap<String, semver::VersionReq>,
     /// Points that the plugin defines for hooks of other plugins.
     #[serde(default)]
-    pub points: BTreeMap<String, PointDeclaration>,
+    pub points: BTreeMap<String, ExtensionPointDeclaration>,
     /// Points of other plugins that this plugin implements, written `owner.NAME`, with the options
     /// of each implementation.
     #[serde(default)]
@@ -166,7 +166,7 @@ impl Manifest {
                 .write
                 .iter()
                 .map(|folder| (FolderAccess::Write, folder));
-            let files = |(access, folder): (_, &crate::grant::Folder)| {
+            let files = |(access, folder): (_, &crate::grant::GrantableFolder)| {
                 Capability::Files(access, folder.clone())
             };
             requested.extend(reads.chain(writes).map(files));

@@ -27,7 +27,7 @@ pub(super) fn check_network_section(section: &Network) -> Result<(), String> {
     ];
     for (list, hosts, misplaced, other) in lists {
         for host in hosts {
-            if list == "private" && host.matches_any_host() {
+            if list == "private" && host.matches_every_host() {
                 return Err(format!(
                     "[network] private: `{host}` would allow every machine of the operator's network; list the hosts that the plugin needs"
                 ));

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::units::{bytes, duration};
-use crate::grant::{Credential, ExternalCall, Folder, HostPattern, for_each_external_call};
-use crate::point::dispatch::PointKind;
+use crate::grant::{
+    Credential, ExternalCall, GrantableFolder, HostPattern, for_each_external_call,
+};
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::failure::OnFailure;
 
 /// Options of one hook, or of one implementation of a plugin-defined point.
@@ -56,10 +58,10 @@ pub struct HookOptions {
 pub struct Filesystem {
     /// Folders to read.
     #[serde(default)]
-    pub read: Vec<Folder>,
+    pub read: Vec<GrantableFolder>,
     /// Folders to read and write.
     #[serde(default)]
-    pub write: Vec<Folder>,
+    pub write: Vec<GrantableFolder>,
 }
 
 /// `[network]`: requested hosts.
@@ -130,9 +132,9 @@ pub struct Limits {
 /// `[points.NAME]`: a point that the plugin defines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PointDeclaration {
+pub struct ExtensionPointDeclaration {
     /// Kind of the point.
-    pub kind: PointKind,
+    pub kind: ExtensionPointKind,
     /// Purpose of the point.
     #[serde(default)]
     pub description: String,
@@ -168,13 +170,13 @@ pub struct ToolOptions {
 #[serde(deny_unknown_fields)]
 pub struct Compat {
     /// `"inert"` links `wasi:sockets` to a context that denies everything.
-    pub sockets: Option<InertSockets>,
+    pub sockets: Option<SocketCompatMode>,
 }
 
 /// The only value of `[compat] sockets`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum InertSockets {
+pub enum SocketCompatMode {
     /// Sockets are linked, and every call is denied.
     Inert,
 }

@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::pauses::{ResourceHolderUserWaitTime, WaitStopwatch};
-use crate::lock::lock;
+use super::pauses::{UserWaitStopwatch, WaitStopwatch};
+use crate::lock::lock_ignoring_poison;
 
 pub(super) struct PluginCallClock {
     pub(super) started: Instant,
@@ -16,7 +16,7 @@ pub(super) struct PluginCallClock {
     pub(super) outer: Option<Arc<PluginCallClock>>,
     /// Time for which this call waited for the user while it held a resource that other calls wait
     /// for.
-    pub(super) held: OnceLock<Arc<ResourceHolderUserWaitTime>>,
+    pub(super) held: OnceLock<Arc<UserWaitStopwatch>>,
 }
 
 /// Reason why the clock is stopped.
@@ -31,7 +31,7 @@ pub(super) enum CallClockStopReason {
 
 impl CallClockStopReason {
     /// Returns the reason for which the clock of the outer call is stopped.
-    fn wait_reason_for_outer_call(self) -> Self {
+    fn to_outer_call_reason(self) -> Self {
         match self {
             Self::Turn | Self::Inner => Self::Inner,
             Self::Person => Self::Person,
@@ -44,20 +44,22 @@ struct PluginCallQueueWait {
     since: Instant,
     /// User waits of the call for which this call waits, and their total duration when this wait
     /// began.
-    pauses: Option<(Arc<ResourceHolderUserWaitTime>, Duration)>,
+    pauses: Option<(Arc<UserWaitStopwatch>, Duration)>,
 }
 
 impl PluginCallQueueWait {
     /// Returns the part of the wait that counts towards
     /// [`MAX_WAIT_FOR_OTHER_CALLS`](super::MAX_WAIT_FOR_OTHER_CALLS): the time in which the other
     /// call did not wait for the user.
-    fn wait_counted_towards_limit(&self, now: Instant) -> Duration {
+    fn duration_counted_towards_limit(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
         let paused = self
             .pauses
             .as_ref()
             .map_or(Duration::ZERO, |(pauses, before)| {
-                lock(&pauses.0).total_wait(now).saturating_sub(*before)
+                lock_ignoring_poison(&pauses.0)
+                    .total_wait(now)
+                    .saturating_sub(*before)
             });
         passed.saturating_sub(paused)
     }
@@ -78,14 +80,19 @@ impl PluginCallClock {
         &self,
         now: Instant,
         wait: CallClockStopReason,
-        pauses: Option<&Arc<ResourceHolderUserWaitTime>>,
+        pauses: Option<&Arc<UserWaitStopwatch>>,
     ) {
-        let mut waits = lock(&self.waits);
+        let mut waits = lock_ignoring_poison(&self.waits);
         waits.all.begin_wait(now);
         if wait == CallClockStopReason::Turn {
             waits.own = Some(PluginCallQueueWait {
                 since: now,
-                pauses: pauses.map(|pauses| (pauses.clone(), lock(&pauses.0).total_wait(now))),
+                pauses: pauses.map(|pauses| {
+                    (
+                        pauses.clone(),
+                        lock_ignoring_poison(&pauses.0).total_wait(now),
+                    )
+                }),
             });
         }
         drop(waits);
@@ -94,20 +101,20 @@ impl PluginCallClock {
             .get()
             .filter(|_| wait == CallClockStopReason::Person)
         {
-            lock(&held.0).begin_wait(now);
+            lock_ignoring_poison(&held.0).begin_wait(now);
         }
         if let Some(outer) = &self.outer {
-            outer.begin_wait(now, wait.wait_reason_for_outer_call(), None);
+            outer.begin_wait(now, wait.to_outer_call_reason(), None);
         }
     }
 
     pub(super) fn end_wait(&self, now: Instant, wait: CallClockStopReason) {
-        let mut waits = lock(&self.waits);
+        let mut waits = lock_ignoring_poison(&self.waits);
         waits.all.end_wait(now);
         if wait == CallClockStopReason::Turn
             && let Some(own) = waits.own.take()
         {
-            waits.own_total += own.wait_counted_towards_limit(now);
+            waits.own_total += own.duration_counted_towards_limit(now);
         }
         drop(waits);
         if let Some(held) = self
@@ -115,21 +122,20 @@ impl PluginCallClock {
             .get()
             .filter(|_| wait == CallClockStopReason::Person)
         {
-            lock(&held.0).end_wait(now);
+            lock_ignoring_poison(&held.0).end_wait(now);
         }
         if let Some(outer) = &self.outer {
-            outer.end_wait(now, wait.wait_reason_for_outer_call());
+            outer.end_wait(now, wait.to_outer_call_reason());
         }
     }
 
     /// Returns the time that the call itself ran, and the time that it waited for other calls of
     /// the plugin.
-    pub(super) fn run_and_queue_times(&self, now: Instant) -> (Duration, Duration) {
-        let waits = lock(&self.waits);
-        let own = waits
-            .own
-            .as_ref()
-            .map_or(Duration::ZERO, |own| own.wait_counted_towards_limit(now));
+    pub(super) fn running_and_queued_durations(&self, now: Instant) -> (Duration, Duration) {
+        let waits = lock_ignoring_poison(&self.waits);
+        let own = waits.own.as_ref().map_or(Duration::ZERO, |own| {
+            own.duration_counted_towards_limit(now)
+        });
         let passed = now.saturating_duration_since(self.started);
         (
             passed.saturating_sub(waits.all.total_wait(now)),

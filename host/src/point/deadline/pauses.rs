@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Time that the holder of a shared resource, such as a plugin instance, spent waiting for the
 /// user.
 #[derive(Debug, Default)]
-pub(crate) struct ResourceHolderUserWaitTime(pub(super) Mutex<WaitStopwatch>);
+pub(crate) struct UserWaitStopwatch(pub(super) Mutex<WaitStopwatch>);
 
 /// Stopwatch of the time during which at least one wait was in progress.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use super::*;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -73,7 +73,8 @@ fn new_clock(outer: Option<Arc<PluginCallClock>>) -> PluginCallClock {
 fn an_endless_wait_is_bounded_and_is_no_missed_deadline() {
     let clock = new_clock(None);
     clock.begin_wait(clock.started, CallClockStopReason::Turn, None);
-    let (used, waited) = clock.run_and_queue_times(clock.started + MAX_WAIT_FOR_OTHER_CALLS);
+    let (used, waited) =
+        clock.running_and_queued_durations(clock.started + MAX_WAIT_FOR_OTHER_CALLS);
     assert_eq!((used, waited), (Duration::ZERO, MAX_WAIT_FOR_OTHER_CALLS));
     clock.end_wait(
         clock.started + MAX_WAIT_FOR_OTHER_CALLS,
@@ -81,14 +82,14 @@ fn an_endless_wait_is_bounded_and_is_no_missed_deadline() {
     );
     let later = clock.started + MAX_WAIT_FOR_OTHER_CALLS + SHORT;
     assert_eq!(
-        clock.run_and_queue_times(later),
+        clock.running_and_queued_durations(later),
         (SHORT, MAX_WAIT_FOR_OTHER_CALLS)
     );
 }
 
 #[test]
 fn a_wait_of_the_instance_holder_for_the_user_is_not_counted() {
-    let pauses = Arc::<ResourceHolderUserWaitTime>::default();
+    let pauses = Arc::<UserWaitStopwatch>::default();
     let holder = Arc::new(new_clock(None));
     holder.held.set(pauses.clone()).unwrap();
     // The call that holds the instance asks the user through a nested call.
@@ -98,26 +99,35 @@ fn a_wait_of_the_instance_holder_for_the_user_is_not_counted() {
     waiter.begin_wait(start, CallClockStopReason::Turn, Some(&pauses));
     asker.begin_wait(start + SHORT, CallClockStopReason::Person, None);
     let thought = start + SHORT + MAX_WAIT_FOR_OTHER_CALLS * 3;
-    assert_eq!(waiter.run_and_queue_times(thought), (Duration::ZERO, SHORT));
+    assert_eq!(
+        waiter.running_and_queued_durations(thought),
+        (Duration::ZERO, SHORT)
+    );
     asker.end_wait(thought, CallClockStopReason::Person);
-    assert_eq!(waiter.run_and_queue_times(thought + SHORT).1, SHORT * 2);
+    assert_eq!(
+        waiter.running_and_queued_durations(thought + SHORT).1,
+        SHORT * 2
+    );
     // A wait for another plugin counts towards the limit: otherwise two plugins that wait for each
     // other would never time out.
     asker.begin_wait(thought + SHORT, CallClockStopReason::Turn, None);
-    assert_eq!(waiter.run_and_queue_times(thought + SHORT * 2).1, SHORT * 3);
+    assert_eq!(
+        waiter.running_and_queued_durations(thought + SHORT * 2).1,
+        SHORT * 3
+    );
     waiter.end_wait(thought + SHORT * 2, CallClockStopReason::Turn);
     assert_eq!(
-        waiter.run_and_queue_times(thought + SHORT * 3),
+        waiter.running_and_queued_durations(thought + SHORT * 3),
         (SHORT, SHORT * 3)
     );
 }
 
 #[tokio::test]
 async fn user_waits_of_the_instance_holder_are_recorded_for_waiting_calls() {
-    let pauses = Arc::<ResourceHolderUserWaitTime>::default();
-    let is_open = || lock(&pauses.0).n_open == 1;
+    let pauses = Arc::<UserWaitStopwatch>::default();
+    let is_open = || lock_ignoring_poison(&pauses.0).n_open == 1;
     let call = pin!(async {
-        register_call_as_instance_holder(&pauses);
+        track_user_waits_of_current_call(&pauses);
         assert!(!is_open());
         wait_with_paused_deadline(async { assert!(is_open()) }).await;
         // Repeat the check after the call has waited once: its clock exists by then.
@@ -132,7 +142,7 @@ async fn user_waits_of_the_instance_holder_are_recorded_for_waiting_calls() {
     assert!(!is_open());
     let later = pin!(async {
         tokio::task::yield_now().await;
-        register_call_as_instance_holder(&pauses);
+        track_user_waits_of_current_call(&pauses);
         wait_with_paused_deadline(async { assert!(is_open()) }).await;
         Ok(())
     });

@@ -7,7 +7,7 @@ use crate::point::failure::OnFailure;
 /// Kind of an extension point, which determines the outcomes that the point's hooks can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PointKind {
+pub enum ExtensionPointKind {
     /// Hooks may refuse the value.
     Gate,
     /// Hooks may change the value.
@@ -18,7 +18,7 @@ pub enum PointKind {
     Observe,
 }
 
-impl PointKind {
+impl ExtensionPointKind {
     /// Whether hooks run one after another, and each gets the value that the previous hook
     /// returned.
     #[must_use]
@@ -28,7 +28,7 @@ impl PointKind {
 
     /// Returns the default action when a hook at a point of this kind fails.
     #[must_use]
-    pub fn default_on_failure(self) -> OnFailure {
+    pub fn default_failure_action(self) -> OnFailure {
         if self == Self::Gate {
             OnFailure::Block
         } else {
@@ -37,4 +37,4 @@ impl PointKind {
     }
 }
 
-display_as_in_json!(PointKind);
+display_as_in_json!(ExtensionPointKind);

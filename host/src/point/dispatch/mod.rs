@@ -24,7 +24,7 @@ use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 use tracing::instrument::WithSubscriber;
 
-use super::Point;
+use super::ExtensionPoint;
 use super::caller::{Caller, MAX_PLUGIN_CALL_DEPTH};
 use super::deadline::run_call_with_deadline;
 use super::failure::Failure;
@@ -32,11 +32,11 @@ use super::merge::MergedOutcome;
 use super::quarantine::QuarantinedHooks;
 use super::registry::{HookRegistry, HookSpec, HookWithSpec};
 use super::trace::DispatchReportSink;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use report::HookAnswerHandler;
 use run::HookDispatchInProgress;
 
-pub use kind::PointKind;
+pub use kind::ExtensionPointKind;
 pub use run::{CombinedHookVerdict, HookDispatchResult, PluginAttributedText};
 
 /// Calls the hooks of a registry.
@@ -117,7 +117,7 @@ impl HookDispatcher {
         match settled {
             Ok(()) => Vec::new(),
             Err(_) => {
-                let running = lock(&self.running);
+                let running = lock_ignoring_poison(&self.running);
                 let named = running
                     .iter()
                     .map(|(spec, point)| format!("{} ({point})", spec.plugin));
@@ -129,25 +129,30 @@ impl HookDispatcher {
     /// Returns the longest deadline among the `async` hooks that still run.
     #[must_use]
     pub fn longest_background_deadline(&self) -> Option<Duration> {
-        let running = lock(&self.running);
+        let running = lock_ignoring_poison(&self.running);
         running.iter().map(|(spec, _)| spec.deadline).max()
     }
 
     /// Calls the hooks of a built-in point.
-    pub fn dispatch<P: Point>(
+    pub fn dispatch<P: ExtensionPoint>(
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
     ) -> impl Future<Output = HookDispatchResult<P::Payload>> {
-        self.dispatch_point_by_name::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
+        self.dispatch_extension_point_by_name::<P>(
+            Cow::Borrowed(P::NAME),
+            P::KIND,
+            caller,
+            payload.into(),
+        )
     }
 
     /// Calls the hooks of the point `name`. Like [`HookDispatcher::dispatch`], but the caller
     /// passes name and kind, for plugin-defined points.
-    pub async fn dispatch_point_by_name<P: Point>(
+    pub async fn dispatch_extension_point_by_name<P: ExtensionPoint>(
         &self,
         name: Cow<'static, str>,
-        kind: PointKind,
+        kind: ExtensionPointKind,
         caller: &Caller,
         payload: P::Payload,
     ) -> HookDispatchResult<P::Payload> {
@@ -174,7 +179,7 @@ impl HookDispatcher {
         let mut side_by_side = Vec::new();
         // Gates must judge the final value, so the gates that ran before the last change are called
         // again.
-        let is_gate = kind == PointKind::Gate;
+        let is_gate = kind == ExtensionPointKind::Gate;
         let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
             .iter()
@@ -219,7 +224,7 @@ impl HookDispatcher {
                 continue;
             }
             let (took, result) = call_hook(bound, caller, &run.out.value).await;
-            run.merge_recheck_verdict(&bound.spec, took, result);
+            run.merge_repeated_gate_verdict(&bound.spec, took, result);
             if run.has_hook_refused_value() {
                 return run.out;
             }
@@ -243,7 +248,7 @@ impl HookDispatcher {
     }
 
     /// Starts a background hook. Its effects and its trace record are reported when it ends.
-    fn spawn_background_hook<P: Point>(
+    fn spawn_background_hook<P: ExtensionPoint>(
         &self,
         bound: HookWithSpec<P>,
         point: Cow<'static, str>,
@@ -252,7 +257,8 @@ impl HookDispatcher {
     ) {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
-        let open = BackgroundHookEntryGuard::new(&self.running, &bound.spec, &point);
+        let open =
+            RunningBackgroundHookGuard::register_running_hook(&self.running, &bound.spec, &point);
         // Log lines of the hook go to the `tracing` subscriber of the turn.
         self.background.spawn(
             async move {
@@ -274,14 +280,18 @@ impl HookDispatcher {
 
 /// Guard of a hook's entry in the list of running background hooks. Dropping the guard removes the
 /// entry.
-struct BackgroundHookEntryGuard {
+struct RunningBackgroundHookGuard {
     running: RunningBackgroundHooks,
     spec: Arc<HookSpec>,
 }
 
-impl BackgroundHookEntryGuard {
-    fn new(running: &RunningBackgroundHooks, spec: &Arc<HookSpec>, point: &str) -> Self {
-        lock(running).push((spec.clone(), point.to_owned()));
+impl RunningBackgroundHookGuard {
+    fn register_running_hook(
+        running: &RunningBackgroundHooks,
+        spec: &Arc<HookSpec>,
+        point: &str,
+    ) -> Self {
+        lock_ignoring_poison(running).push((spec.clone(), point.to_owned()));
         Self {
             running: running.clone(),
             spec: spec.clone(),
@@ -289,9 +299,9 @@ impl BackgroundHookEntryGuard {
     }
 }
 
-impl Drop for BackgroundHookEntryGuard {
+impl Drop for RunningBackgroundHookGuard {
     fn drop(&mut self) {
-        let mut running = lock(&self.running);
+        let mut running = lock_ignoring_poison(&self.running);
         let own = running
             .iter()
             .position(|(spec, _)| Arc::ptr_eq(spec, &self.spec));
@@ -302,7 +312,7 @@ impl Drop for BackgroundHookEntryGuard {
 }
 
 /// Calls one hook within its deadline. Returns the elapsed time and the result.
-async fn call_hook<P: Point>(
+async fn call_hook<P: ExtensionPoint>(
     bound: &HookWithSpec<P>,
     caller: &Caller,
     payload: &P::Payload,

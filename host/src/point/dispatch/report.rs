@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use crate::point::Point;
+use crate::point::ExtensionPoint;
 use crate::point::caller::Caller;
 use crate::point::failure::{Failure, OnFailure};
 use crate::point::merge::{HookObjection, MergeEnv, MergedOutcome};
@@ -33,7 +33,7 @@ pub(super) struct HookAnswerHandler<'a> {
 impl HookAnswerHandler<'_> {
     /// Merges the outcome in `result` into the empty `merged`, or applies the failure policy if the
     /// hook failed. Writes a trace record in both cases.
-    pub(super) fn handle_hook_answer<P: Point>(
+    pub(super) fn handle_hook_answer<P: ExtensionPoint>(
         &self,
         spec: &HookSpec,
         took: Duration,
@@ -59,7 +59,7 @@ impl HookAnswerHandler<'_> {
         let changed = std::mem::take(&mut merged.changed);
         self.write_hook_trace(spec, outcome, changed, reason, micros);
         for effect in std::mem::take(&mut merged.effects) {
-            self.sink.effect(&spec.plugin, effect);
+            self.sink.handle_hook_effect(&spec.plugin, effect);
         }
     }
 
@@ -99,7 +99,7 @@ impl HookAnswerHandler<'_> {
         micros: f64,
     ) {
         let (turn, step) = (self.caller.context.turn, self.caller.context.step);
-        self.sink.trace(TraceRecord {
+        self.sink.record_hook_trace(TraceRecord {
             point: self.point.clone(),
             plugin: spec.plugin.clone(),
             outcome,
@@ -114,7 +114,7 @@ impl HookAnswerHandler<'_> {
 }
 
 /// Merges an outcome into `merged`. A panic counts as the hook's failure.
-fn merge_hook_outcome<P: Point>(
+fn merge_hook_outcome<P: ExtensionPoint>(
     spec: &HookSpec,
     outcome: P::Outcome,
     payload: &mut P::Payload,
@@ -125,12 +125,12 @@ fn merge_hook_outcome<P: Point>(
         may_change: spec.may_change,
     };
     let merge = AssertUnwindSafe(|| match &spec.may {
-        None => P::merge(payload, outcome, merged, &env),
+        None => P::merge_outcome(payload, outcome, merged, &env),
         // Merge into a copy, because the rights are checked after the merge: an outcome that uses a
         // right that the hook does not have must not change the payload.
         Some(may) => {
             let mut changed = payload.clone();
-            P::merge(&mut changed, outcome, merged, &env)?;
+            P::merge_outcome(&mut changed, outcome, merged, &env)?;
             check_outcome_rights(merged, may)?;
             *payload = changed;
             Ok(())

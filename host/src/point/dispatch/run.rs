@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::report::HookAnswerHandler;
-use crate::point::Point;
+use crate::point::ExtensionPoint;
 use crate::point::failure::{Failure, OnFailure};
 use crate::point::merge::{HookObjection, MergedOutcome};
 use crate::point::outcome::Injection;
@@ -48,12 +48,12 @@ pub struct HookDispatchResult<T> {
 }
 
 /// State of a dispatch in progress.
-pub(super) struct HookDispatchInProgress<'a, P: Point> {
+pub(super) struct HookDispatchInProgress<'a, P: ExtensionPoint> {
     pub(super) report: HookAnswerHandler<'a>,
     pub(super) out: HookDispatchResult<P::Payload>,
 }
 
-impl<P: Point> HookDispatchInProgress<'_, P> {
+impl<P: ExtensionPoint> HookDispatchInProgress<'_, P> {
     pub(super) fn has_hook_refused_value(&self) -> bool {
         matches!(self.out.verdict, CombinedHookVerdict::Block(_))
     }
@@ -85,7 +85,7 @@ impl<P: Point> HookDispatchInProgress<'_, P> {
     /// Merges the verdict of a hook at a gate that judges the value a second time, because a later
     /// hook changed the value. If the hook itself changes the value now, the value is refused:
     /// otherwise all other hooks would have to judge that change, possibly without end.
-    pub(super) fn merge_recheck_verdict(
+    pub(super) fn merge_repeated_gate_verdict(
         &mut self,
         spec: &HookSpec,
         took: Duration,

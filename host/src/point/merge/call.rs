@@ -58,7 +58,7 @@ impl MergeIntoPayload<Arc<p::FinishedCall>> for o::ResultOutcome {
     ) -> Result<(), String> {
         let content = self
             .content
-            .map(|parts| convert_replaced_tool_result_parts(parts, &payload.result.content));
+            .map(|parts| convert_replacement_parts(parts, &payload.result.content));
         let content = content.transpose()?;
         merged.add_effects(self.effects)?;
         merged.add_injections(self.inject)?;
@@ -79,10 +79,7 @@ impl MergeIntoPayload<Arc<p::FinishedCall>> for o::ResultOutcome {
 }
 
 /// Converts the parts with which a hook replaces a tool's result.
-fn convert_replaced_tool_result_parts(
-    parts: Vec<o::Part>,
-    result: &Parts,
-) -> Result<Parts, String> {
+fn convert_replacement_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
     check_count("parts of a result", parts.len(), MAX_ANSWER_PARTS)?;
     let part = |part| match part {
         o::Part::Text(text) => {

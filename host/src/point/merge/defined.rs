@@ -2,7 +2,7 @@
 //! permitted answers.
 
 use super::{HookObjection, MergeEnv, MergeIntoPayload, MergedOutcome};
-use crate::point::dispatch::PointKind;
+use crate::point::dispatch::ExtensionPointKind;
 use crate::point::outcome::{PluginDefinedPointOutcome, PluginDefinedPointVerdict};
 use crate::point::payload::PluginDefinedPointPayload;
 
@@ -19,20 +19,26 @@ impl MergeIntoPayload<PluginDefinedPointPayload> for PluginDefinedPointOutcome {
         let kind = payload.kind;
         match (self.verdict, kind) {
             (PluginDefinedPointVerdict::Pass, _)
-            | (PluginDefinedPointVerdict::Value(_), PointKind::Observe) => {}
-            (PluginDefinedPointVerdict::Value(value), PointKind::Collect) => {
+            | (PluginDefinedPointVerdict::Value(_), ExtensionPointKind::Observe) => {}
+            (PluginDefinedPointVerdict::Value(value), ExtensionPointKind::Collect) => {
                 (payload.check)(&value)?;
                 payload.collected.push(value);
                 merged.changed.push("contribution");
             }
-            (PluginDefinedPointVerdict::Value(value), PointKind::Gate | PointKind::Mutate) => {
+            (
+                PluginDefinedPointVerdict::Value(value),
+                ExtensionPointKind::Gate | ExtensionPointKind::Mutate,
+            ) => {
                 (payload.check)(&value)?;
                 merged.rewrites = merged.set_if_changed("value", &mut payload.value, Some(value));
             }
-            (PluginDefinedPointVerdict::Ask(reason), PointKind::Gate) => {
+            (PluginDefinedPointVerdict::Ask(reason), ExtensionPointKind::Gate) => {
                 merged.answer = Some(HookObjection::Ask(reason));
             }
-            (PluginDefinedPointVerdict::Block(reason), PointKind::Gate | PointKind::Mutate) => {
+            (
+                PluginDefinedPointVerdict::Block(reason),
+                ExtensionPointKind::Gate | ExtensionPointKind::Mutate,
+            ) => {
                 merged.answer = Some(HookObjection::Block(reason));
             }
             (PluginDefinedPointVerdict::Ask(_), _) => {

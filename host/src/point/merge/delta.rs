@@ -24,7 +24,7 @@ impl MergeIntoPayload<p::TextDelta> for o::DeltaOutcome {
         merged.set_block_objection(self.stop);
         let mut kept_from = payload.text.len().saturating_sub(payload.keep);
         if let Some(text) = &self.text {
-            kept_from = map_held_back_text_offset(kept_from, &payload.text, text);
+            kept_from = adjust_offset_after_edit(kept_from, &payload.text, text);
         }
         merged.set_text("the new text", &mut payload.text, self.text)?;
         let own = payload.text.len().saturating_sub(self.keep as usize);
@@ -37,7 +37,7 @@ impl MergeIntoPayload<p::TextDelta> for o::DeltaOutcome {
 /// Converts `from`, the offset at which the held-back part begins in `old`, to an offset in `new`.
 /// If the position is ambiguous, the held-back part begins at the first difference: holding back
 /// too much text is safe, holding back too little is not.
-fn map_held_back_text_offset(from: usize, old: &str, new: &str) -> usize {
+fn adjust_offset_after_edit(from: usize, old: &str, new: &str) -> usize {
     let same = |(a, b): &(u8, u8)| a == b;
     let n_before = old.bytes().zip(new.bytes()).take_while(same).count();
     let backwards = old.bytes().rev().zip(new.bytes().rev());

@@ -22,7 +22,7 @@ mod read;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::read::{ContextFileText, read_markdown_file_within};
+use self::read::{ContextFileText, read_markdown_in_folder};
 use crate::point::payload::{PromptPart, Tier};
 use crate::tool::policy::ToolVerdict;
 use crate::tool::walk::is_ignored_by_git;
@@ -74,7 +74,7 @@ pub(crate) fn read_context_files(
             reader.read_folder_context_files(&format!("files/{depth:02}"), folder, (root, root));
         }
     }
-    remove_files_over_limit(&mut reader.found);
+    enforce_total_byte_limit(&mut reader.found);
     reader.found
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn read_context_files_down_to(
         let is_above = folder.is_some_and(|folder| outer.iter().any(|outer| outer == folder));
         !is_told(&part.source) && !is_above && real != touched
     });
-    remove_files_over_limit(&mut found);
+    enforce_total_byte_limit(&mut found);
     found
 }
 
@@ -142,7 +142,7 @@ fn outside_project_reason(workspace: &Path, below: &Path) -> Option<&'static str
 
 /// Drops files from the beginning of the prompt until the rest fits in the byte limit, so that the
 /// files nearest to the workspace are kept.
-fn remove_files_over_limit(found: &mut ContextFilePromptParts) {
+fn enforce_total_byte_limit(found: &mut ContextFilePromptParts) {
     let mut n_bytes = 0;
     let nearest_first = found.parts.iter().rev();
     let n_kept = nearest_first
@@ -286,7 +286,7 @@ impl<'r> ContextFileReader<'r> {
     fn read_folder_context_files(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
         let (boundary, base) = places;
         let is_usable = |path: &Path| {
-            read_markdown_file_within(boundary, path).is_ok_and(|read| !read.text.trim().is_empty())
+            read_markdown_in_folder(boundary, path).is_ok_and(|read| !read.text.trim().is_empty())
         };
         let names = folder::find_context_file_names(folder, &mut self.found.notices, is_usable);
         for found in names {
@@ -307,7 +307,7 @@ impl<'r> ContextFileReader<'r> {
 
     /// Reads a file and its imports.
     fn read_context_file(&mut self, place: ContextFileToRead<'_>, depth: usize) {
-        let read = match read_markdown_file_within(place.boundary, place.path) {
+        let read = match read_markdown_in_folder(place.boundary, place.path) {
             Ok(read) => read,
             Err(why) => return self.report_skipped_file(place.path, &why),
         };

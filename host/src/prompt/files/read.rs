@@ -64,7 +64,7 @@ fn escape_closing_tags(text: &str) -> String {
 ///
 /// # Errors
 /// The file must not be used. The error is the reason, as a message for the user.
-pub(super) fn read_markdown_file_within(
+pub(super) fn read_markdown_in_folder(
     boundary: &Path,
     path: &Path,
 ) -> Result<ContextFileText, String> {

@@ -2,23 +2,23 @@
 //! invalidates. The module must not depend on the format of session entries.
 
 use super::{
-    CacheBreakpoint, ComparedPromptPart, InvalidBreakpoint, PreviousTurnLedgerState,
-    PromptPartChange, TurnLedger,
+    CacheBreakpoint, InvalidBreakpoint, PreviousTurnPromptState, PromptPartChange,
+    PromptPartComparison, TurnPromptReport,
 };
 use crate::point::payload::Tier;
 use crate::session::PromptRow;
 
 /// Returns all current parts, each with its change since the previous turn, followed by the removed
 /// parts.
-pub(super) fn compare_prompt_rows(
+pub(super) fn compare_prompt_parts(
     before: &[PromptRow],
     now: &[PromptRow],
-) -> Vec<ComparedPromptPart> {
+) -> Vec<PromptPartComparison> {
     let find = |rows: &[PromptRow], part: &PromptRow| {
         let is_it = |other: &&PromptRow| (other.tier, &other.key) == (part.tier, &part.key);
         rows.iter().find(is_it).cloned()
     };
-    let row = |part: &PromptRow| ComparedPromptPart {
+    let row = |part: &PromptRow| PromptPartComparison {
         part: part.clone(),
         change: match find(before, part) {
             None => PromptPartChange::Added,
@@ -29,7 +29,7 @@ pub(super) fn compare_prompt_rows(
     let removed = before
         .iter()
         .filter(|part| find(now, part).is_none())
-        .map(|part| ComparedPromptPart {
+        .map(|part| PromptPartComparison {
             part: part.clone(),
             change: PromptPartChange::Removed,
         });
@@ -40,8 +40,8 @@ pub(super) fn compare_prompt_rows(
 /// between the steps of the turn are included: if a step has other tools than the previous step,
 /// its request reads nothing from the cache.
 pub(super) fn find_first_invalid_breakpoint(
-    before: &PreviousTurnLedgerState,
-    turn: &TurnLedger,
+    before: &PreviousTurnPromptState,
+    turn: &TurnPromptReport,
 ) -> Option<InvalidBreakpoint> {
     let mut causes: Vec<(CacheBreakpoint, String)> = Vec::new();
     let mut last = before.step.as_ref();
@@ -59,7 +59,7 @@ pub(super) fn find_first_invalid_breakpoint(
         }
         last = Some(step);
     }
-    for ComparedPromptPart { part, change } in &turn.parts {
+    for PromptPartComparison { part, change } in &turn.parts {
         let what = match change {
             PromptPartChange::Kept => continue,
             PromptPartChange::Added => "added",
@@ -67,7 +67,7 @@ pub(super) fn find_first_invalid_breakpoint(
             PromptPartChange::Removed => "removed",
         };
         let text = format!("`{}` {what}", part.key);
-        causes.push((CacheBreakpoint::breakpoint_after_tier(part.tier), text));
+        causes.push((CacheBreakpoint::after_prompt_tier(part.tier), text));
     }
     for tier in [Tier::Stable, Tier::Context] {
         let text = match (before.lost.contains(&tier), turn.lost.contains(&tier)) {
@@ -75,10 +75,7 @@ pub(super) fn find_first_invalid_breakpoint(
             (true, false) => "hooks leave the text up to it alone again",
             _ => continue,
         };
-        causes.push((
-            CacheBreakpoint::breakpoint_after_tier(tier),
-            text.to_owned(),
-        ));
+        causes.push((CacheBreakpoint::after_prompt_tier(tier), text.to_owned()));
     }
     let border = causes.iter().map(|(border, _)| *border).min()?;
     causes.retain(|(of, _)| *of == border);

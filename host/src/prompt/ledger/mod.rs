@@ -6,7 +6,7 @@
 //! names the first invalid [`CacheBreakpoint`] and the causes.
 //!
 //! The module has no side effects: it reads session entries from memory, and must not depend on
-//! files or terminals. Start from [`build_turn_ledgers`].
+//! files or terminals. Start from [`build_turn_prompt_reports`].
 
 mod compare;
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::message::Usage;
 use crate::point::payload::Tier;
 use crate::session::{Body, Entry, PromptRow};
-use compare::{compare_prompt_rows, find_first_invalid_breakpoint};
+use compare::{compare_prompt_parts, find_first_invalid_breakpoint};
 
 /// Cache breakpoint: a position in the request. The provider is asked to cache the request up to
 /// this position.
@@ -37,7 +37,7 @@ pub enum CacheBreakpoint {
 
 impl CacheBreakpoint {
     /// Returns the first breakpoint that follows a tier in the request.
-    fn breakpoint_after_tier(tier: Tier) -> Self {
+    fn after_prompt_tier(tier: Tier) -> Self {
         match tier {
             Tier::Stable => Self::Stable,
             Tier::Context => Self::Context,
@@ -58,7 +58,7 @@ pub enum PromptPartChange {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ComparedPromptPart {
+pub struct PromptPartComparison {
     /// Part in the current turn; for a removed part, the part in the previous turn.
     #[serde(flatten)]
     pub part: PromptRow,
@@ -78,7 +78,7 @@ pub struct InvalidBreakpoint {
 
 /// A hook that changed the request after the parts were collected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct RequestRewrite {
+pub struct RequestChangingHook {
     /// Extension point of the hook.
     pub point: String,
     /// Name of the hook's plugin.
@@ -102,7 +102,7 @@ pub struct StepUsage {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TurnLedger {
+pub struct TurnPromptReport {
     /// Number of the turn.
     pub turn: u32,
     /// Start of the turn, in milliseconds since 1970.
@@ -110,14 +110,14 @@ pub struct TurnLedger {
     /// Input of the turn.
     pub input: String,
     /// Parts of the system prompt in order; removed parts come last.
-    pub parts: Vec<ComparedPromptPart>,
+    pub parts: Vec<PromptPartComparison>,
     /// First cache breakpoint of the prompt that became invalid since the previous turn; always
     /// `None` in the first turn.
     pub broken: Option<InvalidBreakpoint>,
     /// Tiers of the prompt that have no cache breakpoint because hooks changed their text.
     pub lost: Vec<Tier>,
     /// Hooks that changed something in the request that is not in `parts`, such as the messages.
-    pub rewrites: Vec<RequestRewrite>,
+    pub rewrites: Vec<RequestChangingHook>,
     /// Steps of the turn, in order.
     pub steps: Vec<StepUsage>,
     /// Sum of the usage of all steps.
@@ -126,17 +126,17 @@ pub struct TurnLedger {
 
 /// Returns the ledger of every turn that built a prompt, oldest first.
 #[must_use]
-pub fn build_turn_ledgers(entries: &[Entry]) -> Vec<TurnLedger> {
-    let mut reader = PromptLedgerBuilder::default();
+pub fn build_turn_prompt_reports(entries: &[Entry]) -> Vec<TurnPromptReport> {
+    let mut reader = TurnPromptReportBuilder::default();
     for entry in entries {
         reader.add_session_entry(entry);
     }
-    reader.finish_turn_ledger();
+    reader.finish_turn_report();
     reader.done
 }
 
 /// State of the ledger at the end of the last turn that had a system prompt.
-struct PreviousTurnLedgerState {
+struct PreviousTurnPromptState {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
     /// Last step of any earlier turn.
@@ -145,28 +145,28 @@ struct PreviousTurnLedgerState {
 
 /// Builds the ledger while entries are read.
 #[derive(Default)]
-struct PromptLedgerBuilder {
-    done: Vec<TurnLedger>,
-    turn: Option<TurnLedger>,
+struct TurnPromptReportBuilder {
+    done: Vec<TurnPromptReport>,
+    turn: Option<TurnPromptReport>,
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
-    before: Option<PreviousTurnLedgerState>,
+    before: Option<PreviousTurnPromptState>,
     /// Whether a prompt was built for the current turn. A turn that was refused early has no
     /// prompt.
     has_prompt: bool,
-    rewrites: BTreeSet<RequestRewrite>,
+    rewrites: BTreeSet<RequestChangingHook>,
 }
 
-impl PromptLedgerBuilder {
+impl TurnPromptReportBuilder {
     fn add_session_entry(&mut self, entry: &Entry) {
         match &entry.body {
             Body::TurnStart { turn, input, .. } => {
-                self.finish_turn_ledger();
-                self.turn = Some(TurnLedger {
+                self.finish_turn_report();
+                self.turn = Some(TurnPromptReport {
                     turn: *turn,
                     time: entry.time,
                     input: input.clone(),
-                    ..TurnLedger::default()
+                    ..TurnPromptReport::default()
                 });
             }
             Body::Prompt { parts, lost, .. } => {
@@ -194,12 +194,12 @@ impl PromptLedgerBuilder {
                     });
                 }
             }
-            Body::Trace { record } => self.rewrites.extend(parse_request_rewrite(record)),
+            Body::Trace { record } => self.rewrites.extend(parse_request_changing_hook(record)),
             _ => {}
         }
     }
 
-    fn finish_turn_ledger(&mut self) {
+    fn finish_turn_report(&mut self) {
         let rewrites = std::mem::take(&mut self.rewrites);
         let has_prompt = std::mem::take(&mut self.has_prompt);
         let Some(mut turn) = self.turn.take().filter(|_| has_prompt) else {
@@ -209,12 +209,12 @@ impl PromptLedgerBuilder {
         turn.lost.clone_from(&self.lost);
         let before = self.before.take();
         let rows = before.as_ref().map_or(&[][..], |before| &before.rows);
-        turn.parts = compare_prompt_rows(rows, &self.rows);
+        turn.parts = compare_prompt_parts(rows, &self.rows);
         turn.broken = before
             .as_ref()
             .and_then(|before| find_first_invalid_breakpoint(before, &turn));
         let last = turn.steps.last().cloned();
-        self.before = Some(PreviousTurnLedgerState {
+        self.before = Some(PreviousTurnPromptState {
             rows: self.rows.clone(),
             lost: self.lost.clone(),
             step: last.or(before.and_then(|before| before.step)),
@@ -225,7 +225,7 @@ impl PromptLedgerBuilder {
 
 /// Returns the hook of a trace record if the hook changed something that the parts do not contain:
 /// the rendered text, the messages, the tools, the model or the request body.
-fn parse_request_rewrite(record: &Value) -> Option<RequestRewrite> {
+fn parse_request_changing_hook(record: &Value) -> Option<RequestChangingHook> {
     let text = |name: &str| record.get(name).and_then(Value::as_str);
     let (point, plugin) = (text("point")?, text("plugin")?);
     let changed = record.get("changed").and_then(Value::as_array)?;
@@ -236,7 +236,7 @@ fn parse_request_rewrite(record: &Value) -> Option<RequestRewrite> {
             .any(|name| name == "tools" || name == "model"),
         _ => false,
     };
-    counts.then(|| RequestRewrite {
+    counts.then(|| RequestChangingHook {
         point: point.to_owned(),
         plugin: plugin.to_owned(),
     })
@@ -299,14 +299,14 @@ mod tests {
         }
     }
 
-    fn read(bodies: Vec<Body>) -> Vec<TurnLedger> {
+    fn read(bodies: Vec<Body>) -> Vec<TurnPromptReport> {
         let entry = |body| Entry {
             id: String::new(),
             parent: None,
             time: 0,
             body,
         };
-        build_turn_ledgers(&bodies.into_iter().map(entry).collect::<Vec<_>>())
+        build_turn_prompt_reports(&bodies.into_iter().map(entry).collect::<Vec<_>>())
     }
 
     #[test]

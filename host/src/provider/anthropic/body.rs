@@ -67,14 +67,14 @@ pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> V
     }
     if has_tools {
         body.insert("tools".to_owned(), Value::Array(tools));
-        if request.is_answer_repeat_request() {
+        if request.is_answer_reformat_request() {
             body.insert("tool_choice".to_owned(), json!({"type": "none"}));
         }
     }
     // Omit the schema if it has objects that allow properties which it does not list: the API
     // refuses such schemas.
     if let Some(output) = &request.output
-        && schema::is_closed(&output.schema)
+        && schema::is_strict_schema(&output.schema)
     {
         let format = json!({"type": "json_schema", "schema": *output.schema});
         body.insert("output_config".to_owned(), json!({"format": format}));
@@ -267,8 +267,8 @@ fn find_cache_breakpoints(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize
 mod tests {
     use super::*;
     use crate::provider::sample::{
-        gif_blob, json_part, pdf_blob, sample_call, sample_images, sample_request, sample_result,
-        sample_tool,
+        example_json_part, example_request, example_request_images, example_tool_call,
+        example_tool_result, example_tool_spec, gif_blob, pdf_blob,
     };
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             signature: signature.map(str::to_owned),
             extra: None,
         };
-        let mut request = sample_request(vec![
+        let mut request = example_request(vec![
             Message::text(Role::User, "hi"),
             Message::new(
                 Role::Assistant,
@@ -286,12 +286,12 @@ mod tests {
                     thinking("hm", Some("proof")),
                     thinking("", Some("redacted_thinking:xyz")),
                     thinking("unproven", None),
-                    Content::text("looking"),
-                    sample_call("a.1", json!("{bad")),
+                    Content::from_text("looking"),
+                    example_tool_call("a.1", json!("{bad")),
                 ],
             ),
             Message::text(Role::User, "hurry"),
-            Message::result(sample_result("a.1", "seen", true)),
+            Message::from_tool_result(example_tool_result("a.1", "seen", true)),
             Message::text(Role::User, " "),
         ]);
         request.system = vec![
@@ -299,7 +299,7 @@ mod tests {
             SystemPromptBlock::new("", true),
             SystemPromptBlock::new("volatile", false),
         ];
-        request.tools = vec![sample_tool()];
+        request.tools = vec![example_tool_spec()];
         request.temperature = Some(0.5);
         let border = json!({"type": "ephemeral"});
         assert_eq!(
@@ -335,11 +335,12 @@ mod tests {
     #[test]
     fn parts_of_results_become_blocks_and_images_of_a_failed_call_stand_behind_its_text() {
         let (pdf, line) = pdf_blob();
-        let texts = [Part::text("seen"), Part::text(" "), json_part()];
+        let texts = [Part::text("seen"), Part::text(" "), example_json_part()];
         let parts = [&texts[..], &[Part::Blob(gif_blob()), Part::Blob(pdf)]].concat();
-        let results = [("a", true), ("b", false)]
-            .map(|(id, is_error)| Content::ToolResult(sample_result(id, parts.clone(), is_error)));
-        let request = sample_request(vec![
+        let results = [("a", true), ("b", false)].map(|(id, is_error)| {
+            Content::ToolResult(example_tool_result(id, parts.clone(), is_error))
+        });
+        let request = example_request(vec![
             Message::new(Role::User, vec![Content::Blob(gif_blob())]),
             Message::new(Role::Tool, results.into()),
         ]);
@@ -350,7 +351,7 @@ mod tests {
             text_block(line),
         );
         assert_eq!(
-            write_body(&request, &sample_images(&request))["messages"][0]["content"],
+            write_body(&request, &example_request_images(&request))["messages"][0]["content"],
             json!([
                 {"type": "tool_result", "tool_use_id": "a", "is_error": true, "content":
                     [seen, value, text_block("[image/gif, 10 B]"), text_block("[application/pdf, 4 B]")]},
@@ -364,10 +365,10 @@ mod tests {
 
     #[test]
     fn results_of_several_messages_become_one_user_message() {
-        let request = sample_request(vec![
+        let request = example_request(vec![
             Message::text(Role::User, "hi"),
-            Message::result(sample_result("a", "seen", false)),
-            Message::result(sample_result("b", "seen", false)),
+            Message::from_tool_result(example_tool_result("a", "seen", false)),
+            Message::from_tool_result(example_tool_result("b", "seen", false)),
         ]);
         let body = write_body(&request, &RequestImagesByBlobId::default());
         assert_eq!(body["messages"].as_array().unwrap().len(), 1);
@@ -380,10 +381,10 @@ mod tests {
     fn no_more_cache_borders_are_set_than_the_api_takes() {
         let borders = |n_tools| {
             [0, 1, 2, 3, 6].map(|n_blocks| {
-                let mut request = sample_request(vec![Message::text(Role::User, "hi")]);
+                let mut request = example_request(vec![Message::text(Role::User, "hi")]);
                 let block = |n| SystemPromptBlock::new(format!("block {n}"), true);
                 request.system = (0..n_blocks).map(block).collect();
-                request.tools = vec![sample_tool(); n_tools];
+                request.tools = vec![example_tool_spec(); n_tools];
                 let body = write_body(&request, &RequestImagesByBlobId::default());
                 if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
                     assert!(last.get("cache_control").is_some());
@@ -398,17 +399,20 @@ mod tests {
     #[test]
     fn a_step_with_many_calls_has_a_border_within_reach_of_the_step_before() {
         let ids: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
-        let calls = ids.iter().map(|id| sample_call(id, json!({}))).collect();
+        let calls = ids
+            .iter()
+            .map(|id| example_tool_call(id, json!({})))
+            .collect();
         let mut messages = vec![
             Message::text(Role::User, "hi"),
             Message::new(Role::Assistant, calls),
         ];
         messages.extend(
             ids.iter()
-                .map(|id| Message::result(sample_result(id, "seen", false))),
+                .map(|id| Message::from_tool_result(example_tool_result(id, "seen", false))),
         );
-        let mut request = sample_request(messages);
-        request.tools = vec![sample_tool()];
+        let mut request = example_request(messages);
+        request.tools = vec![example_tool_spec()];
         request.system = ["a", "b", "c"]
             .map(|text| SystemPromptBlock::new(text, true))
             .into();
@@ -430,9 +434,9 @@ mod tests {
 
     #[test]
     fn a_prompt_that_hooks_rewrote_whole_still_has_the_tools_and_the_conversation_cached() {
-        let mut request = sample_request(vec![Message::text(Role::User, "hi")]);
+        let mut request = example_request(vec![Message::text(Role::User, "hi")]);
         request.system = vec![SystemPromptBlock::new("rewritten", false)];
-        request.tools = vec![sample_tool()];
+        request.tools = vec![example_tool_spec()];
         let body = write_body(&request, &RequestImagesByBlobId::default());
         assert_eq!(body["system"][0].get("cache_control"), None);
         let border = json!({"type": "ephemeral"});

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::client::{WireFormat, strip_version_suffix};
 use super::endpoint::ModelApiEndpoint;
-use super::{Error, Request, RequestImagesByBlobId, Wire};
+use super::{Error, ModelApiFormat, Request, RequestImagesByBlobId};
 
 pub(super) use stream::AnthropicStreamDecoder;
 
@@ -27,8 +27,8 @@ const API_VERSION: &str = "2023-06-01";
 pub(super) struct AnthropicWireFormat;
 
 impl WireFormat for AnthropicWireFormat {
-    const WIRE: Wire = Wire::AnthropicMessages;
-    const MODELS: (&'static str, &'static str) = ("v1/models", "limit=1000");
+    const API_FORMAT: ModelApiFormat = ModelApiFormat::AnthropicMessages;
+    const MODEL_LIST_PATH_AND_QUERY: (&'static str, &'static str) = ("v1/models", "limit=1000");
     type Reader = AnthropicStreamDecoder;
 
     fn adapt_url(&self, url: &mut Url) {

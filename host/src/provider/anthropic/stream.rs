@@ -12,10 +12,11 @@ use super::body::REDACTED_THINKING_PREFIX;
 use crate::message::Usage;
 use crate::provider::assemble::{
     AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
-    ToolCallPartIndex,
+    ToolCallPartPosition,
 };
 use crate::provider::lenient::{
-    count_field, field_items, find_field, id_field, non_empty_error_field, text_field,
+    non_empty_error_field, non_null_field, number_field, read_json_id_field, read_json_list_field,
+    read_json_text_field,
 };
 use crate::provider::{Finish, StreamEvent};
 
@@ -33,7 +34,7 @@ pub(in crate::provider) struct AnthropicStreamDecoder {
 
 /// Tool call that is still being received.
 struct AnthropicUnfinishedToolCall {
-    slot: ToolCallPartIndex,
+    slot: ToolCallPartPosition,
     /// Input in the start event of the block; deltas replace it. In a stream it is `{}`, in a
     /// complete message it is the entire input, and some gateways send the entire input in the
     /// start event and again in deltas.
@@ -52,7 +53,7 @@ struct AnthropicTokenCounts {
 
 impl AnthropicTokenCounts {
     fn update_token_counts(&mut self, usage: &Value) {
-        let most = |old: &mut u64, name| *old = count_field(usage, name).unwrap_or(0).max(*old);
+        let most = |old: &mut u64, name| *old = number_field(usage, name).unwrap_or(0).max(*old);
         most(&mut self.fresh, "input_tokens");
         most(&mut self.read, "cache_read_input_tokens");
         most(&mut self.written, "cache_creation_input_tokens");
@@ -87,15 +88,15 @@ impl AnthropicStreamDecoder {
                 self.read_signature(block);
             }
             Some("redacted_thinking") => {
-                if let Some(data) = text_field(block, "data") {
+                if let Some(data) = read_json_text_field(block, "data") {
                     self.assembler
                         .add_thinking_signature(format!("{REDACTED_THINKING_PREFIX}{data}"));
                 }
             }
             Some("tool_use") => {
                 self.end_call(index);
-                let id = id_field(block, "id").unwrap_or_default();
-                let name = text_field(block, "name").unwrap_or_default();
+                let id = read_json_id_field(block, "id").unwrap_or_default();
+                let name = read_json_text_field(block, "name").unwrap_or_default();
                 let slot = self.assembler.begin_call(&id, &name, emit);
                 let whole = match block.get("input") {
                     Some(Value::String(input)) => Some(input.clone()),
@@ -111,19 +112,19 @@ impl AnthropicStreamDecoder {
     }
 
     fn read_text(&mut self, value: &Value, name: &str, emit: &mut dyn FnMut(StreamEvent)) {
-        if let Some(text) = text_field(value, name) {
+        if let Some(text) = read_json_text_field(value, name) {
             self.assembler.add_text(&text, emit);
         }
     }
 
     fn read_thinking(&mut self, value: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        if let Some(text) = text_field(value, "thinking") {
+        if let Some(text) = read_json_text_field(value, "thinking") {
             self.assembler.add_thinking(&text, emit);
         }
     }
 
     fn read_signature(&mut self, value: &Value) {
-        if let Some(signature) = text_field(value, "signature") {
+        if let Some(signature) = read_json_text_field(value, "signature") {
             self.assembler
                 .add_thinking_signature(signature.into_owned());
         }
@@ -135,7 +136,7 @@ impl AnthropicStreamDecoder {
             Some("thinking_delta") => self.read_thinking(delta, emit),
             Some("signature_delta") => self.read_signature(delta),
             Some("input_json_delta") => {
-                let piece = text_field(delta, "partial_json");
+                let piece = read_json_text_field(delta, "partial_json");
                 if let Some(call) = self.calls.get_mut(&index)
                     && let Some(piece) = piece
                 {
@@ -157,7 +158,7 @@ impl AnthropicStreamDecoder {
     }
 
     fn read_stop_reason(&mut self, ending: &Value, usage: &Value) {
-        let reason = text_field(ending, "stop_reason").map(|reason| reason.into_owned());
+        let reason = read_json_text_field(ending, "stop_reason").map(|reason| reason.into_owned());
         self.stop_reason = reason.or(self.stop_reason.take());
         self.counts.update_token_counts(usage);
     }
@@ -185,7 +186,7 @@ impl AnswerStreamDecoder for AnthropicStreamDecoder {
                 message: data.to_owned(),
             });
         }
-        let index = count_field(&event, "index");
+        let index = number_field(&event, "index");
         match event["type"].as_str() {
             Some("message_start") => {
                 let message = &event["message"];
@@ -202,7 +203,7 @@ impl AnswerStreamDecoder for AnthropicStreamDecoder {
             // The answer is a complete message, because the server did not stream it.
             Some("message") => {
                 self.assembler.set_model(&event["model"]);
-                for (at, block) in field_items(&event, "content").enumerate() {
+                for (at, block) in read_json_list_field(&event, "content").enumerate() {
                     let index = Some(at as u64);
                     self.start_block(index, block, emit);
                     self.end_call(index);
@@ -211,7 +212,7 @@ impl AnswerStreamDecoder for AnthropicStreamDecoder {
                 self.is_stopped = true;
             }
             _ => {
-                if find_field(&event, "type").is_none() {
+                if non_null_field(&event, "type").is_none() {
                     self.assembler
                         .record_unreadable_event("not an event of this API", data);
                 }
@@ -279,7 +280,7 @@ mod tests {
     use crate::provider::sample;
 
     fn read(events: &[Value]) -> Result<(DecodedModelReply, Vec<StreamEvent>), AnswerStreamError> {
-        sample::decode_events(AnthropicStreamDecoder::default(), events)
+        sample::decode_answer_stream_events(AnthropicStreamDecoder::default(), events)
     }
 
     #[test]

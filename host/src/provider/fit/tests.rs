@@ -11,13 +11,13 @@ fn tool_call(id: &str, name: &str) -> Content {
 }
 
 fn result_message(id: &str, text: &str) -> Message {
-    Message::result(ToolResult::new(id, "look", text, false))
+    Message::from_tool_result(ToolResult::new(id, "look", text, false))
 }
 
 fn model_writer(model: &str) -> Writer {
     Writer {
         provider: "p".to_owned(),
-        wire: Wire::OpenaiChat.name().to_owned(),
+        wire: ModelApiFormat::OpenaiChat.name().to_owned(),
         model: model.to_owned(),
     }
 }
@@ -41,9 +41,9 @@ fn fitted_lines(messages: Vec<Message>, mends: &RequestCorrections) -> Vec<Strin
         messages,
         ..Request::default()
     };
-    let target = ConversationRewriteTarget {
+    let target = RecipientModelServer {
         provider: "p",
-        wire: Wire::OpenaiChat,
+        wire: ModelApiFormat::OpenaiChat,
         mends,
     };
     let fitted = rewrite_conversation(&request, &target);
@@ -210,12 +210,12 @@ fn calls_and_results_are_paired() {
 fn adjacent_messages_are_joined_and_a_user_message_comes_first() {
     assert_fitted(
         vec![
-            answer_from_model("m", vec![Content::text("hi")]),
+            answer_from_model("m", vec![Content::from_text("hi")]),
             user_message("one"),
-            Message::new(Role::Assistant, vec![Content::text(" ")]),
+            Message::new(Role::Assistant, vec![Content::from_text(" ")]),
             user_message("two"),
-            answer_from_model("m", vec![Content::text("a")]),
-            answer_from_model("m", vec![Content::text("b")]),
+            answer_from_model("m", vec![Content::from_text("a")]),
+            answer_from_model("m", vec![Content::from_text("b")]),
         ],
         &[
             "User [the beginning of the conversation was left out]",
@@ -229,7 +229,10 @@ fn adjacent_messages_are_joined_and_a_user_message_comes_first() {
 #[test]
 fn reasoning_is_sent_only_to_the_model_that_wrote_it() {
     let thought = |model: &str| {
-        answer_from_model(model, vec![Content::thinking("hm"), tool_call("a", "look")])
+        answer_from_model(
+            model,
+            vec![Content::from_thinking("hm"), tool_call("a", "look")],
+        )
     };
     let mut extra = thought("other");
     extra.extra = Some(json!({"details": 1}));
@@ -279,9 +282,9 @@ fn a_conversation_that_fits_is_not_copied() {
         ..Request::default()
     };
     let mends = RequestCorrections::default();
-    let target = ConversationRewriteTarget {
+    let target = RecipientModelServer {
         provider: "p",
-        wire: Wire::OpenaiChat,
+        wire: ModelApiFormat::OpenaiChat,
         mends: &mends,
     };
     assert!(matches!(

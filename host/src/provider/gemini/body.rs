@@ -35,7 +35,7 @@ pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> V
     if !system.is_empty() {
         put("systemInstruction", json!({"parts": system}));
     }
-    if !request.tools.is_empty() && !request.is_answer_repeat_request() {
+    if !request.tools.is_empty() && !request.is_answer_reformat_request() {
         let declarations: Vec<Value> = request.tools.iter().map(write_tool_declaration).collect();
         put("tools", json!([{"functionDeclarations": declarations}]));
     }
@@ -50,7 +50,7 @@ pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> V
         let thinking = json!({"includeThoughts": true});
         config.insert("thinkingConfig".to_owned(), thinking);
     }
-    if let Some(output) = request.output_format_without_tools() {
+    if let Some(output) = request.output_format_unless_tools() {
         config.insert("responseMimeType".to_owned(), json!("application/json"));
         config.insert("responseJsonSchema".to_owned(), json!(*output.schema));
     }
@@ -85,7 +85,7 @@ fn write_contents(
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, parts) = match message.role {
-            Role::Assistant => ("model", answer_parts(message, is_strict)),
+            Role::Assistant => ("model", assistant_message_parts(message, is_strict)),
             Role::User | Role::Tool => ("user", user_parts(message, images)),
         };
         match written.last_mut() {
@@ -129,7 +129,7 @@ fn user_parts(message: &Message, images: &RequestImagesByBlobId) -> Vec<Value> {
 }
 
 /// Writes the parts of an answer in their original order, each with its signature.
-fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
+fn assistant_message_parts(message: &Message, is_strict: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut of_text: Option<&Value> = None;
     let mut is_first_call = true;

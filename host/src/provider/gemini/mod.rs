@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::client::{WireFormat, strip_version_suffix};
 use super::endpoint::ModelApiEndpoint;
-use super::{Error, Request, RequestImagesByBlobId, Wire};
+use super::{Error, ModelApiFormat, Request, RequestImagesByBlobId};
 
 pub(super) use stream::GeminiStreamDecoder;
 
@@ -27,8 +27,9 @@ pub const DEFAULT_URL: &str = "https://generativelanguage.googleapis.com";
 pub(super) struct GeminiWireFormat;
 
 impl WireFormat for GeminiWireFormat {
-    const WIRE: Wire = Wire::Gemini;
-    const MODELS: (&'static str, &'static str) = ("v1beta/models", "pageSize=1000");
+    const API_FORMAT: ModelApiFormat = ModelApiFormat::Gemini;
+    const MODEL_LIST_PATH_AND_QUERY: (&'static str, &'static str) =
+        ("v1beta/models", "pageSize=1000");
     type Reader = GeminiStreamDecoder;
 
     fn adapt_url(&self, url: &mut Url) {

@@ -11,7 +11,8 @@ use crate::provider::assemble::{
     AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
 };
 use crate::provider::lenient::{
-    field_items, find_field, id_field, json_to_count, non_empty_error_field, text_field,
+    json_to_count, non_empty_error_field, non_null_field, read_json_id_field, read_json_list_field,
+    read_json_text_field,
 };
 use crate::provider::{Finish, StreamEvent};
 
@@ -47,14 +48,14 @@ pub(in crate::provider) struct GeminiStreamDecoder {
 
 impl GeminiStreamDecoder {
     fn read_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        let signature =
-            find_field(part, "thoughtSignature").or_else(|| find_field(part, "thought_signature"));
+        let signature = non_null_field(part, "thoughtSignature")
+            .or_else(|| non_null_field(part, "thought_signature"));
         let signature = signature.filter(|signature| signature.is_string());
-        if let Some(call) = find_field(part, "functionCall").filter(|call| call.is_object()) {
+        if let Some(call) = non_null_field(part, "functionCall").filter(|call| call.is_object()) {
             self.read_call(call, signature, emit);
         } else if SERVER_TOOL_PART_FIELDS
             .iter()
-            .any(|name| find_field(part, name).is_some())
+            .any(|name| non_null_field(part, name).is_some())
         {
             self.has_content = true;
             self.assembler.add_opaque_part(part.clone());
@@ -70,7 +71,10 @@ impl GeminiStreamDecoder {
         emit: &mut dyn FnMut(StreamEvent),
     ) {
         self.has_content = true;
-        let (id, name) = (id_field(call, "id"), text_field(call, "name"));
+        let (id, name) = (
+            read_json_id_field(call, "id"),
+            read_json_text_field(call, "name"),
+        );
         let slot =
             self.assembler
                 .begin_call(&id.unwrap_or_default(), &name.unwrap_or_default(), emit);
@@ -91,7 +95,7 @@ impl GeminiStreamDecoder {
         signature: Option<&Value>,
         emit: &mut dyn FnMut(StreamEvent),
     ) {
-        let text = text_field(part, "text").unwrap_or_default();
+        let text = read_json_text_field(part, "text").unwrap_or_default();
         self.has_content |= !text.trim().is_empty();
         if part["thought"] == true {
             self.assembler.add_thinking(&text, emit);
@@ -130,7 +134,7 @@ impl GeminiStreamDecoder {
         self.assembler.set_model(&piece["modelVersion"]);
         self.read_token_counts(&piece["usageMetadata"]);
         // Requests ask for one candidate only.
-        let Some(candidate) = field_items(piece, "candidates").next() else {
+        let Some(candidate) = read_json_list_field(piece, "candidates").next() else {
             if let Some(reason) = piece.pointer("/promptFeedback/blockReason")
                 && reason
                     .as_str()
@@ -140,7 +144,7 @@ impl GeminiStreamDecoder {
             }
             return Ok(());
         };
-        for part in field_items(&candidate["content"], "parts") {
+        for part in read_json_list_field(&candidate["content"], "parts") {
             self.read_part(part, emit);
         }
         match candidate["finishReason"].as_str() {

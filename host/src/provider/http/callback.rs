@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::{Error, StreamEvent};
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Callback for stream events. The mutex lets an attempt and the announcement of a retry share it.
 pub(super) struct StreamEventCallback<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
@@ -15,7 +15,7 @@ impl<'a> StreamEventCallback<'a> {
     }
 
     pub(super) fn emit_event(&self, event: StreamEvent) {
-        lock(&self.0)(event);
+        lock_ignoring_poison(&self.0)(event);
     }
 
     pub(super) fn announce_retry(&self, attempt: u32, delay: Duration, error: &Error) {

@@ -113,7 +113,7 @@ fn refusals_are_recognized_by_the_error_texts_of_many_servers() {
 #[test]
 fn an_applied_correction_is_not_added_again() {
     let thought = |text: &str| {
-        let message = Message::new(Role::Assistant, vec![Content::thinking(text)]);
+        let message = Message::new(Role::Assistant, vec![Content::from_thinking(text)]);
         Message {
             id: text.to_owned(),
             ..message

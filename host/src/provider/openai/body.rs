@@ -26,12 +26,12 @@ pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> V
     }
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-    if let Some(output) = request.output_format_without_tools() {
+    if let Some(output) = request.output_format_unless_tools() {
         body.insert("response_format".to_owned(), json!({"type": "json_schema", "json_schema": {
-            "name": OUTPUT_SCHEMA_NAME, "schema": *output.schema, "strict": schema::is_closed(&output.schema),
+            "name": OUTPUT_SCHEMA_NAME, "schema": *output.schema, "strict": schema::is_strict_schema(&output.schema),
         }}));
     }
-    if !request.tools.is_empty() && !request.is_answer_repeat_request() {
+    if !request.tools.is_empty() && !request.is_answer_reformat_request() {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": schema::reduce_schema(&tool.parameters, JsonSchemaSubset::Common),
@@ -81,7 +81,7 @@ fn write_message(
         Role::Tool => {
             for result in message.tool_results() {
                 written.push(json!({
-                    "role": "tool", "tool_call_id": result.call_id, "content": result_content(result, images),
+                    "role": "tool", "tool_call_id": result.call_id, "content": tool_result_text(result, images),
                 }));
                 for blob in result.content.blobs() {
                     if let Ok(image) = image_part(blob, images) {
@@ -162,7 +162,7 @@ fn assistant_message(message: &Message) -> Option<Value> {
             written.push_str(text);
         }
     }
-    add_missing_opaque_fields(&mut fields, message.extra.as_ref());
+    add_server_provided_fields(&mut fields, message.extra.as_ref());
     fields.insert("tool_calls".to_owned(), Value::Array(calls));
     Some(Value::Object(fields))
 }
@@ -174,13 +174,13 @@ fn call_to_json(call: &ToolCall) -> Value {
     fields.insert("type".to_owned(), json!("function"));
     let function = json!({"name": call.name, "arguments": arguments});
     fields.insert("function".to_owned(), function);
-    add_missing_opaque_fields(&mut fields, call.extra.as_ref());
+    add_server_provided_fields(&mut fields, call.extra.as_ref());
     Value::Object(fields)
 }
 
 /// Adds the opaque data that the server sent with a message or call to its fields, without
 /// replacing existing fields.
-fn add_missing_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
+fn add_server_provided_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
     for (name, value) in extra.and_then(Value::as_object).into_iter().flatten() {
         fields.entry(name).or_insert_with(|| value.clone());
     }
@@ -188,7 +188,7 @@ fn add_missing_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Val
 
 /// Returns the text of a tool result. The format has no error flag, so the text of a failed call
 /// begins by saying that the call failed.
-fn result_content(result: &ToolResult, images: &RequestImagesByBlobId) -> String {
+fn tool_result_text(result: &ToolResult, images: &RequestImagesByBlobId) -> String {
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text } => Cow::Borrowed(text.as_str()),
         Part::Json { value } => Cow::Owned(value.to_string()),
@@ -213,27 +213,30 @@ mod tests {
     use super::*;
     use crate::provider::SystemPromptBlock;
     use crate::provider::sample::{
-        gif_blob, json_part, pdf_blob, sample_call, sample_images, sample_request, sample_result,
-        sample_tool,
+        example_json_part, example_request, example_request_images, example_tool_call,
+        example_tool_result, example_tool_spec, gif_blob, pdf_blob,
     };
 
     #[test]
     fn images_follow_all_results_of_an_answer_and_stand_in_messages_of_the_user() {
         let (pdf, line) = pdf_blob();
         let [image, other] = [gif_blob(), pdf.clone()].map(Content::Blob);
-        let calls = vec![sample_call("a", json!({})), sample_call("b", json!({}))];
-        let request = sample_request(vec![
-            Message::new(Role::User, vec![Content::text("hi"), image, other]),
+        let calls = vec![
+            example_tool_call("a", json!({})),
+            example_tool_call("b", json!({})),
+        ];
+        let request = example_request(vec![
+            Message::new(Role::User, vec![Content::from_text("hi"), image, other]),
             Message::new(Role::Assistant, calls),
-            Message::result(sample_result(
+            Message::from_tool_result(example_tool_result(
                 "a",
-                vec![Part::Blob(gif_blob()), json_part()],
+                vec![Part::Blob(gif_blob()), example_json_part()],
                 false,
             )),
-            Message::result(sample_result("b", vec![Part::Blob(pdf)], false)),
+            Message::from_tool_result(example_tool_result("b", vec![Part::Blob(pdf)], false)),
             Message::text(Role::User, "and?"),
         ]);
-        let body = write_body(&request, &sample_images(&request));
+        let body = write_body(&request, &example_request_images(&request));
         let written = body["messages"].as_array().unwrap();
         let image =
             json!({"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lG"}});
@@ -276,33 +279,33 @@ mod tests {
                 "extra_content": {"google": {"thought_signature": "s"}}}],
         });
         assert_eq!(assistant_message(&message), Some(expected));
-        message.content = vec![thought("hm"), Content::text("done")];
+        message.content = vec![thought("hm"), Content::from_text("done")];
         let expected = json!({"role": "assistant", "content": "done"});
         assert_eq!(assistant_message(&message), Some(expected));
     }
 
     #[test]
     fn a_request_is_written_whole() {
-        let thinking = Content::thinking("hm");
+        let thinking = Content::from_thinking("hm");
         let calls = [
-            sample_call("a", json!({"at": 1})),
-            sample_call("b", json!("{bad")),
+            example_tool_call("a", json!({"at": 1})),
+            example_tool_call("b", json!("{bad")),
         ];
         let failed = [
-            sample_result("b", "not JSON", true),
-            sample_result("c", "Error: gone", true),
+            example_tool_result("b", "not JSON", true),
+            example_tool_result("c", "Error: gone", true),
         ];
         let [b, c] = failed.map(Content::ToolResult);
-        let a = Content::ToolResult(sample_result("a", "seen", false));
+        let a = Content::ToolResult(example_tool_result("a", "seen", false));
         let request = Request {
             system: vec![
                 SystemPromptBlock::new("stable", true),
                 SystemPromptBlock::new("volatile", false),
             ],
-            tools: vec![sample_tool()],
+            tools: vec![example_tool_spec()],
             temperature: Some(0.5),
             max_tokens: Some(10),
-            ..sample_request(vec![
+            ..example_request(vec![
                 Message::text(Role::User, "hi"),
                 Message::new(Role::Assistant, [vec![thinking], calls.into()].concat()),
                 Message::new(Role::Tool, vec![a, b]),

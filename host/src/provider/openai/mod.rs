@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::client::WireFormat;
 use super::endpoint::ModelApiEndpoint;
-use super::{Error, Request, RequestImagesByBlobId, Wire};
+use super::{Error, ModelApiFormat, Request, RequestImagesByBlobId};
 
 pub(super) use stream::{ChatCompletionsStreamDecoder, http_status_of_stream_error};
 
@@ -30,8 +30,8 @@ pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 pub(super) struct ChatCompletionsWireFormat;
 
 impl WireFormat for ChatCompletionsWireFormat {
-    const WIRE: Wire = Wire::OpenaiChat;
-    const MODELS: (&'static str, &'static str) = ("models", "");
+    const API_FORMAT: ModelApiFormat = ModelApiFormat::OpenaiChat;
+    const MODEL_LIST_PATH_AND_QUERY: (&'static str, &'static str) = ("models", "");
     type Reader = ChatCompletionsStreamDecoder;
 
     fn headers(&self, endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error> {

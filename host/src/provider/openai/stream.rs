@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::message::Usage;
 use crate::provider::assemble::{
     AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
-    ToolCallPartIndex,
+    ToolCallPartPosition,
 };
 use crate::provider::lenient::{
-    count_field, field_items, find_field, id_field, json_to_count, json_to_text,
-    non_empty_error_field, text_field,
+    json_to_count, json_to_text, non_empty_error_field, non_null_field, number_field,
+    read_json_id_field, read_json_list_field, read_json_text_field,
 };
 use crate::provider::{Finish, StreamEvent};
 
@@ -63,14 +63,14 @@ pub(in crate::provider) struct ChatCompletionsStreamDecoder {
 struct UnfinishedChatToolCall {
     index: Option<u64>,
     id: String,
-    slot: ToolCallPartIndex,
+    slot: ToolCallPartPosition,
 }
 
 impl ChatCompletionsStreamDecoder {
     fn read_delta(&mut self, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let reasoning = STREAMED_REASONING_FIELDS
             .into_iter()
-            .find_map(|name| Some((name, text_field(delta, name)?)));
+            .find_map(|name| Some((name, read_json_text_field(delta, name)?)));
         if let Some((name, text)) = reasoning {
             self.reasoning = Some(name);
             self.assembler.add_thinking(&text, emit);
@@ -87,15 +87,17 @@ impl ChatCompletionsStreamDecoder {
             }
             None => {}
         }
-        if let Some(text) = text_field(delta, "refusal") {
+        if let Some(text) = read_json_text_field(delta, "refusal") {
             self.has_refusal = true;
             self.assembler.add_text(&text, emit);
         }
-        for call in field_items(delta, "tool_calls").filter(|call| call.is_object()) {
+        for call in read_json_list_field(delta, "tool_calls").filter(|call| call.is_object()) {
             self.read_call(call, call.get("function").unwrap_or(&Value::Null), emit);
         }
         // `function_call` is the old format of a call, which `tool_calls` replaced.
-        if let Some(function) = find_field(delta, "function_call").filter(|call| call.is_object()) {
+        if let Some(function) =
+            non_null_field(delta, "function_call").filter(|call| call.is_object())
+        {
             self.read_call(&Value::Null, function, emit);
         }
         for (name, value) in delta.as_object().into_iter().flatten() {
@@ -108,7 +110,7 @@ impl ChatCompletionsStreamDecoder {
     fn decode_content_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         if let Some(thinking) = ["thinking", "reasoning"]
             .into_iter()
-            .find_map(|name| text_field(part, name))
+            .find_map(|name| read_json_text_field(part, name))
         {
             self.assembler.add_thinking(&thinking, emit);
         } else if let Some(text) = json_to_text(part) {
@@ -117,10 +119,10 @@ impl ChatCompletionsStreamDecoder {
     }
 
     fn read_call(&mut self, delta: &Value, function: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        let index = count_field(delta, "index");
-        let id = id_field(delta, "id").unwrap_or_default();
-        let name = text_field(function, "name").unwrap_or_default();
-        let slot = match self.find_continued_call(index, &id, &name) {
+        let index = number_field(delta, "index");
+        let id = read_json_id_field(delta, "id").unwrap_or_default();
+        let name = read_json_text_field(function, "name").unwrap_or_default();
+        let slot = match self.find_call_for_delta(index, &id, &name) {
             Some(slot) => {
                 let (known, written) = self.assembler.partial_tool_call_name_and_arguments(slot);
                 if known != name && written.is_empty() {
@@ -152,12 +154,12 @@ impl ChatCompletionsStreamDecoder {
     /// an index, some give every call the index 0, and some give each piece of the arguments a new
     /// id. So a delta without a name continues its call with any id, while a new id with a name, or
     /// a name after complete arguments, begins a new call.
-    fn find_continued_call(
+    fn find_call_for_delta(
         &self,
         index: Option<u64>,
         id: &str,
         name: &str,
-    ) -> Option<ToolCallPartIndex> {
+    ) -> Option<ToolCallPartPosition> {
         let open = self.calls.iter().rev().find(|call| {
             if index.is_some() {
                 call.index == index
@@ -210,7 +212,7 @@ impl AnswerStreamDecoder for ChatCompletionsStreamDecoder {
             self.read_token_counts(usage.unwrap_or(&Value::Null));
         }
         // Each request asks for one choice, so only the first item of `choices` is read.
-        let Some(choice) = field_items(&chunk, "choices").next() else {
+        let Some(choice) = read_json_list_field(&chunk, "choices").next() else {
             return Ok(());
         };
         // A complete completion has `message` instead of `delta`.
@@ -218,7 +220,8 @@ impl AnswerStreamDecoder for ChatCompletionsStreamDecoder {
         if let Some(delta) = deltas.into_iter().flatten().find(|delta| delta.is_object()) {
             self.read_delta(delta, emit);
         }
-        let reason = text_field(choice, "finish_reason").map(|reason| reason.into_owned());
+        let reason =
+            read_json_text_field(choice, "finish_reason").map(|reason| reason.into_owned());
         if reason.as_deref() == Some("error") {
             let message = data.to_owned();
             return Err(AnswerStreamError::Server {
@@ -290,7 +293,7 @@ mod tests {
     use crate::provider::sample;
 
     fn read(events: &[Value]) -> Result<(DecodedModelReply, Vec<StreamEvent>), AnswerStreamError> {
-        sample::decode_events(ChatCompletionsStreamDecoder::default(), events)
+        sample::decode_answer_stream_events(ChatCompletionsStreamDecoder::default(), events)
     }
 
     /// Returns the calls assembled from `deltas`, one per chunk, as `id name arguments`.

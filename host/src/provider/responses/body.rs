@@ -46,7 +46,7 @@ pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> V
         put("instructions", json!(system.join("\n\n")));
     }
     if let Some(output) = &request.output {
-        let strict = schema::is_closed(&output.schema);
+        let strict = schema::is_strict_schema(&output.schema);
         put(
             "text",
             json!({"format": {
@@ -55,7 +55,7 @@ pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> V
         );
     }
     if !request.tools.is_empty() {
-        if request.is_answer_repeat_request() {
+        if request.is_answer_reformat_request() {
             put("tool_choice", json!("none"));
         }
         let tools = request.tools.iter().map(|tool| {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::client::WireFormat;
 use super::endpoint::ModelApiEndpoint;
-use super::{Error, Request, RequestImagesByBlobId, Wire, openai};
+use super::{Error, ModelApiFormat, Request, RequestImagesByBlobId, openai};
 
 pub(super) use stream::ResponsesStreamDecoder;
 
@@ -24,8 +24,8 @@ pub(super) use stream::ResponsesStreamDecoder;
 pub(super) struct ResponsesWireFormat;
 
 impl WireFormat for ResponsesWireFormat {
-    const WIRE: Wire = Wire::OpenaiResponses;
-    const MODELS: (&'static str, &'static str) = ("models", "");
+    const API_FORMAT: ModelApiFormat = ModelApiFormat::OpenaiResponses;
+    const MODEL_LIST_PATH_AND_QUERY: (&'static str, &'static str) = ("models", "");
     type Reader = ResponsesStreamDecoder;
 
     fn headers(&self, endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error> {

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::message::Usage;
 use crate::provider::assemble::{
     AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
-    ToolCallPartIndex,
+    ToolCallPartPosition,
 };
 use crate::provider::lenient::{
-    count_field, field_items, find_field, id_field, json_to_count, non_empty_error_field,
-    text_field,
+    json_to_count, non_empty_error_field, non_null_field, number_field, read_json_id_field,
+    read_json_list_field, read_json_text_field,
 };
 use crate::provider::openai::http_status_of_stream_error;
 use crate::provider::{Finish, StreamEvent};
@@ -46,7 +46,7 @@ pub(in crate::provider) struct ResponsesStreamDecoder {
 /// State of the decoding of one output item, which may still be incomplete.
 #[derive(Default)]
 struct OutputItemDecodingState {
-    call: Option<ToolCallPartIndex>,
+    call: Option<ToolCallPartPosition>,
     /// Whether some of the item's text or arguments arrived in deltas.
     has_deltas: bool,
     has_phase: bool,
@@ -57,9 +57,9 @@ struct OutputItemDecodingState {
 
 /// Returns the key in `items` of the output item that an event refers to.
 fn output_item_key(event: &Value) -> String {
-    let index = count_field(event, "output_index").map(|index| format!("#{index}"));
-    let in_item = || id_field(find_field(event, "item")?, "id");
-    let id = || id_field(event, "item_id").or_else(in_item);
+    let index = number_field(event, "output_index").map(|index| format!("#{index}"));
+    let in_item = || read_json_id_field(non_null_field(event, "item")?, "id");
+    let id = || read_json_id_field(event, "item_id").or_else(in_item);
     index.or_else(id).unwrap_or_default()
 }
 
@@ -68,8 +68,9 @@ impl ResponsesStreamDecoder {
         let state = self.items.entry(key.to_owned()).or_default();
         match item["type"].as_str() {
             Some("function_call") if state.call.is_none() => {
-                let id = id_field(item, "call_id").or_else(|| id_field(item, "id"));
-                let name = text_field(item, "name").unwrap_or_default();
+                let id =
+                    read_json_id_field(item, "call_id").or_else(|| read_json_id_field(item, "id"));
+                let name = read_json_text_field(item, "name").unwrap_or_default();
                 let slot = self
                     .assembler
                     .begin_call(&id.unwrap_or_default(), &name, emit);
@@ -78,7 +79,7 @@ impl ResponsesStreamDecoder {
             Some("message") if !state.has_deltas && !state.has_phase => {
                 // Models mark each message with a phase: a comment or the final answer. The API
                 // expects these marks back.
-                if let Some(phase) = text_field(item, "phase") {
+                if let Some(phase) = read_json_text_field(item, "phase") {
                     self.assembler.add_opaque_part(json!({ "phase": phase }));
                     state.has_phase = true;
                 }
@@ -99,11 +100,11 @@ impl ResponsesStreamDecoder {
         let (call, has_deltas) = (state.call, state.has_deltas);
         match item["type"].as_str() {
             Some("message") if !has_deltas => {
-                for part in field_items(item, "content") {
-                    if let Some(text) = text_field(part, "refusal") {
+                for part in read_json_list_field(item, "content") {
+                    if let Some(text) = read_json_text_field(part, "refusal") {
                         self.has_refusal = true;
                         self.assembler.add_text(&text, emit);
-                    } else if let Some(text) = text_field(part, "text") {
+                    } else if let Some(text) = read_json_text_field(part, "text") {
                         self.assembler.add_text(&text, emit);
                     }
                 }
@@ -115,11 +116,11 @@ impl ResponsesStreamDecoder {
             }
             Some("reasoning") => {
                 if !has_deltas {
-                    for (at, part) in field_items(item, "summary")
-                        .chain(field_items(item, "content"))
+                    for (at, part) in read_json_list_field(item, "summary")
+                        .chain(read_json_list_field(item, "content"))
                         .enumerate()
                     {
-                        if let Some(text) = text_field(part, "text") {
+                        if let Some(text) = read_json_text_field(part, "text") {
                             let border = if at > 0 { "\n\n" } else { "" };
                             self.assembler
                                 .add_thinking(&format!("{border}{text}"), emit);
@@ -137,7 +138,7 @@ impl ResponsesStreamDecoder {
 
     /// Reads the complete arguments of a tool call: a string with JSON text, or, from some servers,
     /// a JSON object.
-    fn read_arguments(&mut self, slot: ToolCallPartIndex, arguments: &Value) {
+    fn read_arguments(&mut self, slot: ToolCallPartPosition, arguments: &Value) {
         match arguments {
             Value::Null => {}
             Value::String(text) => self.assembler.add_arguments(slot, text),
@@ -146,7 +147,7 @@ impl ResponsesStreamDecoder {
     }
 
     fn read_delta(&mut self, kind: &str, event: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        let Some(delta) = text_field(event, "delta") else {
+        let Some(delta) = read_json_text_field(event, "delta") else {
             return;
         };
         let state = self.items.entry(output_item_key(event)).or_default();
@@ -164,7 +165,7 @@ impl ResponsesStreamDecoder {
             }
             _ => {
                 let index =
-                    count_field(event, "summary_index").or(count_field(event, "content_index"));
+                    number_field(event, "summary_index").or(number_field(event, "content_index"));
                 let n_part = index.unwrap_or(state.n_part);
                 if std::mem::replace(&mut state.n_part, n_part) != n_part && !is_first {
                     self.assembler.add_thinking("\n\n", emit);
@@ -191,13 +192,13 @@ impl ResponsesStreamDecoder {
         }
         // Read the output only if fewer items arrived as events than it contains. The counts are
         // compared because some servers number events in another order than the output.
-        let n_items = field_items(response, "output").count();
+        let n_items = read_json_list_field(response, "output").count();
         let is_missing = self.n_done < n_items;
-        for (at, item) in field_items(response, "output")
+        for (at, item) in read_json_list_field(response, "output")
             .enumerate()
             .filter(|_| is_missing)
         {
-            let by_id = id_field(item, "id").filter(|id| self.items.contains_key(id));
+            let by_id = read_json_id_field(item, "id").filter(|id| self.items.contains_key(id));
             let key = by_id.unwrap_or_else(|| format!("#{at}"));
             self.end_output_item(&key, item, emit);
         }

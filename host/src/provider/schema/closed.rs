@@ -9,30 +9,30 @@ const SINGLE_SCHEMA_KEYWORDS: [&str; 3] = ["items", "not", "contains"];
 const SCHEMA_LIST_KEYWORDS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 
 /// Keywords of JSON Schema whose value maps names to schemas.
-const SCHEMA_MAP_KEYWORDS: [&str; 3] = ["properties", "$defs", "definitions"];
+const SCHEMA_MAP_VALUED_KEYWORDS: [&str; 3] = ["properties", "$defs", "definitions"];
 
 /// Whether every object in a schema requires all its properties and allows no other, as OpenAI
 /// (`strict`) and Anthropic demand of the schema of an answer.
 #[must_use]
-pub fn is_closed(schema: &Value) -> bool {
+pub fn is_strict_schema(schema: &Value) -> bool {
     let Value::Object(keys) = schema else {
         return false;
     };
-    let closed = |name: &&str| keys.get(*name).is_none_or(is_closed);
+    let closed = |name: &&str| keys.get(*name).is_none_or(is_strict_schema);
     let all_closed = |name: &&str| match keys.get(*name) {
         None => true,
-        Some(Value::Array(list)) => list.iter().all(is_closed),
+        Some(Value::Array(list)) => list.iter().all(is_strict_schema),
         Some(_) => false,
     };
     let named_closed = |name: &&str| match keys.get(*name) {
         None => true,
-        Some(Value::Object(named)) => named.values().all(is_closed),
+        Some(Value::Object(named)) => named.values().all(is_strict_schema),
         Some(_) => false,
     };
     requires_all_and_only_its_properties(keys)
         && SINGLE_SCHEMA_KEYWORDS.iter().all(closed)
         && SCHEMA_LIST_KEYWORDS.iter().all(all_closed)
-        && SCHEMA_MAP_KEYWORDS.iter().all(named_closed)
+        && SCHEMA_MAP_VALUED_KEYWORDS.iter().all(named_closed)
 }
 
 fn requires_all_and_only_its_properties(keys: &Map<String, Value>) -> bool {
@@ -75,6 +75,6 @@ fn only_schemas_that_list_all_they_allow_are_closed() {
         (json!(true), false),
         (json!({"properties": 1, "anyOf": 1}), false),
     ] {
-        assert_eq!(is_closed(&schema), expected, "{schema}");
+        assert_eq!(is_strict_schema(&schema), expected, "{schema}");
     }
 }

@@ -20,7 +20,7 @@ mod node;
 
 use serde_json::Value;
 
-pub use closed::is_closed;
+pub use closed::is_strict_schema;
 
 /// Subset of JSON Schema that a wire accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

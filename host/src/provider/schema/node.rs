@@ -16,10 +16,10 @@ use super::flat::{add_or_merge_schema_keyword, flatten_schema};
 
 /// Maximum number of schemas written for one tool. Without a limit, references that fan out grow
 /// exponentially.
-const MAX_WRITTEN_SCHEMAS_PER_TOOL: usize = 2000;
+const MAX_REDUCED_SCHEMAS_PER_TOOL: usize = 2000;
 
 /// Maximum nesting of the written schema.
-const MAX_WRITTEN_SCHEMA_DEPTH: usize = 24;
+const MAX_REDUCED_SCHEMA_DEPTH: usize = 24;
 
 /// Maximum number of enum values to list in the description if the wire does not support the enum.
 /// Longer enums are dropped.
@@ -37,7 +37,7 @@ pub(super) fn reduce_root(schema: &Value, level: JsonSchemaSubset) -> Value {
     let mut cutter = JsonSchemaReducer {
         root: schema,
         level,
-        n_left: MAX_WRITTEN_SCHEMAS_PER_TOOL,
+        n_left: MAX_REDUCED_SCHEMAS_PER_TOOL,
         open: Vec::new(),
     };
     let typed = match schema {
@@ -76,7 +76,7 @@ impl JsonSchemaReducer<'_> {
             return self.create_unrestricted_node(None);
         };
         let description = schema.get("description").and_then(Value::as_str);
-        if self.n_left == 0 || depth > MAX_WRITTEN_SCHEMA_DEPTH {
+        if self.n_left == 0 || depth > MAX_REDUCED_SCHEMA_DEPTH {
             return self.create_unrestricted_node(description);
         }
         self.n_left -= 1;
@@ -141,7 +141,7 @@ impl JsonSchemaReducer<'_> {
         }
         let typed = types
             .iter()
-            .filter_map(|name| self.reduce_to_type(name, keywords, depth));
+            .filter_map(|name| self.reduce_to_single_type(name, keywords, depth));
         let typed: Vec<Map<String, Value>> = typed.collect();
         match choice::build_any_of_schema(typed, None, self.level) {
             Some(mut schema) => {
@@ -223,7 +223,7 @@ impl JsonSchemaReducer<'_> {
 
     /// Reduces a schema that lists several types to the type `name`; `None` if its other keywords
     /// accept no value of that type.
-    fn reduce_to_type(
+    fn reduce_to_single_type(
         &mut self,
         name: &str,
         keywords: &Map<String, Value>,
@@ -253,10 +253,12 @@ impl JsonSchemaReducer<'_> {
         }
         match name {
             "string" if self.level == JsonSchemaSubset::Gemini => {}
-            "string" => copy_size_limits(keywords, &["minLength", "maxLength"], &mut schema),
+            "string" => {
+                copy_length_limit_keywords(keywords, &["minLength", "maxLength"], &mut schema)
+            }
             "integer" | "number" => copy_number_range(keywords, &mut schema),
             "array" => {
-                copy_size_limits(keywords, &["minItems", "maxItems"], &mut schema);
+                copy_length_limit_keywords(keywords, &["minItems", "maxItems"], &mut schema);
                 self.reduce_items(keywords, &mut schema, depth);
             }
             "object" => self.reduce_properties(keywords, &mut schema, depth),
@@ -445,7 +447,7 @@ fn any_of_or_one_of_variants(keywords: &Map<String, Value>) -> Option<&[Value]> 
     Some(list)
 }
 
-fn copy_size_limits(
+fn copy_length_limit_keywords(
     keywords: &Map<String, Value>,
     names: &[&str],
     schema: &mut Map<String, Value>,

@@ -132,7 +132,7 @@ mod tests {
     fn a_request_is_written_whole_and_read_back() {
         let call = ToolCall::new("call_1", "look", json!({"at": 1}));
         let result = |name: &str, is_error| {
-            Message::result(ToolResult::new("call_1", name, "seen", is_error))
+            Message::from_tool_result(ToolResult::new("call_1", name, "seen", is_error))
         };
         let request = Request {
             model: "scripted".to_owned(),

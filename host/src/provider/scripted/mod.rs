@@ -45,14 +45,16 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use script::{Reply, ReplyCall, ReplyError, ReplyFinish, ReplyUsage, Script, When};
+pub use script::{
+    Reply, ReplyCondition, ReplyError, ReplyFinish, ReplyUsage, Script, ScriptedToolCall,
+};
 
 use self::conversation::ScriptedConversation;
 use self::pick::{ScriptedReplySelector, fill_template};
 use super::assemble::AssistantMessageAssembler;
 use super::server_text::SanitizedServerText;
 use super::{Error, Finish, Provider, Request, RequestImagesByBlobId, Response, StreamEvent};
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::message::Usage;
 
 /// Name of the provider.
@@ -102,40 +104,42 @@ impl Scripted {
     /// Records every body that is sent, for [`Self::bodies`]. Off by default, because bodies grow
     /// with the conversation.
     #[must_use]
-    pub fn recording(mut self) -> Self {
+    pub fn with_request_recording(mut self) -> Self {
         self.bodies = Some(Mutex::default());
         self
     }
 
     /// Sets the models that the provider lists.
     #[must_use]
-    pub fn with_listed_models(mut self, models: Vec<String>) -> Self {
+    pub fn with_model_names(mut self, models: Vec<String>) -> Self {
         self.models = models;
         self
     }
 
     /// Whether any reply of the script pauses after each word.
     #[must_use]
-    pub fn pauses_between_words(&self) -> bool {
+    pub fn has_pauses_between_words(&self) -> bool {
         self.script.replies.iter().any(|reply| reply.word_ms > 0)
     }
 
     /// Returns the bodies of the requests that were sent so far; empty unless the provider is
-    /// [recording](Self::recording) them.
+    /// [recording](Self::with_request_recording) them.
     #[must_use]
-    pub fn bodies(&self) -> Vec<Value> {
+    pub fn recorded_request_bodies(&self) -> Vec<Value> {
         let bodies = self.bodies.as_ref();
-        bodies.map_or_else(Vec::new, |bodies| lock(bodies).clone())
+        bodies.map_or_else(Vec::new, |bodies| lock_ignoring_poison(bodies).clone())
     }
 
     /// Returns the indices of the replies that were never used. Replies without a limit, with
     /// `times = 0`, are not reported.
     #[must_use]
     pub fn unused_reply_indices(&self) -> Vec<usize> {
-        lock(&self.pick).unused_replies(&self.script).collect()
+        lock_ignoring_poison(&self.pick)
+            .unused_replies(&self.script)
+            .collect()
     }
 
-    async fn play_reply(
+    async fn answer_request_from_script(
         &self,
         body: Value,
         on: &mut (dyn FnMut(StreamEvent) + Send),
@@ -144,7 +148,7 @@ impl Scripted {
         let started = Instant::now();
         let n_input_chars = body.to_string().chars().count();
         if let Some(bodies) = &self.bodies {
-            lock(bodies).push(body.clone());
+            lock_ignoring_poison(bodies).push(body.clone());
         }
         let model = body["model"].clone();
         let conversation: ScriptedConversation =
@@ -158,8 +162,8 @@ impl Scripted {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let (n, reply) = lock(&self.pick).next(&self.script, &conversation)?;
-        pause_reply(reply.delay_ms, cancel).await?;
+        let (n, reply) = lock_ignoring_poison(&self.pick).next(&self.script, &conversation)?;
+        sleep_unless_cancelled(reply.delay_ms, cancel).await?;
         if let Some(error) = &reply.error {
             let (reply, status) = (n + 1, error.status);
             let said = SanitizedServerText::new(&error.message);
@@ -206,7 +210,7 @@ impl Provider for Scripted {
         Box::pin(async { Ok(self.models.clone()) })
     }
 
-    fn body(&self, request: &Request, _: &RequestImagesByBlobId) -> Value {
+    fn build_request_body(&self, request: &Request, _: &RequestImagesByBlobId) -> Value {
         conversation::build_scripted_request_body(request)
     }
 
@@ -216,7 +220,7 @@ impl Provider for Scripted {
         on: &'a mut (dyn FnMut(StreamEvent) + Send),
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, Error>> {
-        Box::pin(self.play_reply(body, on, cancel))
+        Box::pin(self.answer_request_from_script(body, on, cancel))
     }
 }
 
@@ -232,12 +236,12 @@ async fn stream_reply(
     let thinking = reply.thinking.as_deref().unwrap_or_default();
     for word in thinking.split_inclusive(' ') {
         assembler.add_thinking(word, &mut |event| on(event));
-        pause_reply(reply.word_ms, cancel).await?;
+        sleep_unless_cancelled(reply.word_ms, cancel).await?;
     }
     let text = reply.text.as_deref().unwrap_or_default();
     for word in fill_template(text, conversation).split_inclusive(' ') {
         assembler.add_text(word, &mut |event| on(event));
-        pause_reply(reply.word_ms, cancel).await?;
+        sleep_unless_cancelled(reply.word_ms, cancel).await?;
     }
     for (n, call) in reply.tool_calls.iter().enumerate() {
         let id = call.id.clone();
@@ -247,12 +251,12 @@ async fn stream_reply(
             slot,
             &crate::json::format_value_for_display(&call.arguments),
         );
-        pause_reply(0, cancel).await?;
+        sleep_unless_cancelled(0, cancel).await?;
     }
     Ok(assembler)
 }
 
-async fn pause_reply(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
+async fn sleep_unless_cancelled(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
     let pause = async {
         if delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;

@@ -4,7 +4,7 @@
 //! request body or how a reply is streamed. Start from [`ScriptedReplySelector::next`].
 
 use super::conversation::ScriptedConversation;
-use super::script::{Reply, Script, When};
+use super::script::{Reply, ReplyCondition, Script};
 use crate::message::ToolResult;
 use crate::provider::error::Error;
 use crate::provider::server_text::SanitizedServerText;
@@ -50,7 +50,7 @@ impl ScriptedReplySelector {
             .filter(|(_, (reply, used))| is_left(reply, **used))
             .map(|(n, (reply, _))| (n, reply));
         // A reply whose `when` matches takes precedence over the queue of replies without `when`.
-        let is_for_it = |when: &When| meets_condition(when, conversation);
+        let is_for_it = |when: &ReplyCondition| is_reply_condition_met(when, conversation);
         let special = left
             .clone()
             .find(|(_, reply)| reply.when.as_ref().is_some_and(is_for_it));
@@ -74,7 +74,7 @@ impl ScriptedReplySelector {
     }
 }
 
-fn meets_condition(when: &When, conversation: &ScriptedConversation) -> bool {
+fn is_reply_condition_met(when: &ReplyCondition, conversation: &ScriptedConversation) -> bool {
     let contains = when.contains.as_ref().is_none_or(|text| {
         let input = conversation.last_user_text().to_lowercase();
         input.contains(&text.to_lowercase())

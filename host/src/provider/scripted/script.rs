@@ -26,7 +26,7 @@ pub struct Script {
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
     /// Conditions for using the reply. Replies without conditions are used in order.
-    pub when: Option<When>,
+    pub when: Option<ReplyCondition>,
     /// Maximum number of uses; 0 means unlimited, and the default is 1.
     pub times: Option<u32>,
     /// Reasoning that precedes the text.
@@ -35,7 +35,7 @@ pub struct Reply {
     /// start of the last tool result.
     pub text: Option<String>,
     /// Tool calls, which follow the text.
-    pub tool_calls: Vec<ReplyCall>,
+    pub tool_calls: Vec<ScriptedToolCall>,
     /// Failure to simulate instead of an answer.
     pub error: Option<ReplyError>,
     /// Finish reason of the answer; the default is `Done`.
@@ -51,7 +51,7 @@ pub struct Reply {
 /// Conditions for using a reply. All given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct When {
+pub struct ReplyCondition {
     /// Text that the last user text must contain, ignoring case.
     pub contains: Option<String>,
     /// Name of a tool: the conversation must end with tool results, one of which is from this tool.
@@ -63,7 +63,7 @@ pub struct When {
 /// A tool call in a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReplyCall {
+pub struct ScriptedToolCall {
     /// Id of the call; by default `call_N`, where N counts the calls of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -135,13 +135,13 @@ impl Reply {
     /// Creates a reply with a single tool call.
     #[must_use]
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
-        Self::default().and_call(name, arguments)
+        Self::default().with_tool_call(name, arguments)
     }
 
     /// Adds a tool call.
     #[must_use]
-    pub fn and_call(mut self, name: impl Into<String>, arguments: Value) -> Self {
-        self.tool_calls.push(ReplyCall {
+    pub fn with_tool_call(mut self, name: impl Into<String>, arguments: Value) -> Self {
+        self.tool_calls.push(ScriptedToolCall {
             id: None,
             name: name.into(),
             arguments,
@@ -154,7 +154,7 @@ impl Reply {
         match (&self.error, answers) {
             (None, false) => Some("a reply needs `text`, `thinking`, `tool_calls` or `error`"),
             (Some(_), true) => Some("a reply with `error` cannot answer as well"),
-            _ if self.when.as_ref() == Some(&When::default()) => {
+            _ if self.when.as_ref() == Some(&ReplyCondition::default()) => {
                 Some("`when` needs `contains`, `after_tool` or `step`")
             }
             _ => None,

@@ -14,7 +14,7 @@ fn describe_selection(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
             .find(|(variable, _)| *variable == name)
             .map(|(_, value)| (*value).to_owned())
     };
-    match select(config, &look_up) {
+    match select_provider(config, &look_up) {
         Ok(SelectedProviderAndModel {
             provider,
             model,

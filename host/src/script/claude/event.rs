@@ -17,7 +17,7 @@ pub(in crate::script) enum ClaudeHookEvent {
 }
 
 /// All supported events of Claude Code, each with its name and the extension point that it maps to.
-pub(super) const CLAUDE_EVENT_NAMES_AND_POINTS: &[(ClaudeHookEvent, &str, &str)] = &[
+pub(super) const CLAUDE_EVENT_EXTENSION_POINTS: &[(ClaudeHookEvent, &str, &str)] = &[
     (ClaudeHookEvent::PreToolUse, "PreToolUse", "pre-tool"),
     (ClaudeHookEvent::PostToolUse, "PostToolUse", "post-tool"),
     (
@@ -49,14 +49,14 @@ pub(super) const CLAUDE_EVENT_NAMES_AND_POINTS: &[(ClaudeHookEvent, &str, &str)]
 
 impl ClaudeHookEvent {
     pub(super) fn find_by_name(name: &str) -> Option<Self> {
-        let row = CLAUDE_EVENT_NAMES_AND_POINTS
+        let row = CLAUDE_EVENT_EXTENSION_POINTS
             .iter()
             .find(|(_, known, _)| *known == name)?;
         Some(row.0)
     }
 
     pub(super) fn name(self) -> &'static str {
-        let row = CLAUDE_EVENT_NAMES_AND_POINTS
+        let row = CLAUDE_EVENT_EXTENSION_POINTS
             .iter()
             .find(|(event, ..)| *event == self);
         row.map_or("", |(_, name, _)| name)
@@ -64,11 +64,11 @@ impl ClaudeHookEvent {
 
     /// Whether the event is about tool calls.
     pub(super) fn is_tool_event(self) -> bool {
-        matches!(self.point_name(), "pre-tool" | "post-tool")
+        matches!(self.extension_point_name(), "pre-tool" | "post-tool")
     }
 
-    pub(in crate::script) fn point_name(self) -> &'static str {
-        let row = CLAUDE_EVENT_NAMES_AND_POINTS
+    pub(in crate::script) fn extension_point_name(self) -> &'static str {
+        let row = CLAUDE_EVENT_EXTENSION_POINTS
             .iter()
             .find(|(event, ..)| *event == self);
         row.map_or("", |(.., point)| point)

@@ -24,10 +24,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::HookScript;
-use super::super::names::{self, CommandLineBaseFolders};
+use super::super::names::{self, FileNameBaseFolders};
 use super::super::pin::DigestPinnedFile;
 use super::super::settings::ScriptSettingsBaseFolders;
-use super::event::CLAUDE_EVENT_NAMES_AND_POINTS;
+use super::event::CLAUDE_EVENT_EXTENSION_POINTS;
 use super::exec::build_command_line;
 use super::{ClaudeHook, ClaudeHookEvent, ClaudeHookMatcher};
 use crate::json::UniqueKeysJsonValue;
@@ -174,7 +174,7 @@ impl ClaudeHooksReader<'_> {
 
     fn read_hooks_of_event(&mut self, name: &str, groups: &Value) -> Result<(), String> {
         let Some(event) = ClaudeHookEvent::find_by_name(name) else {
-            let known: Vec<&str> = CLAUDE_EVENT_NAMES_AND_POINTS
+            let known: Vec<&str> = CLAUDE_EVENT_EXTENSION_POINTS
                 .iter()
                 .map(|(_, name, _)| *name)
                 .collect();
@@ -289,7 +289,7 @@ impl ClaudeHooksReader<'_> {
         let n = self.found.scripts.len() + 1;
         let mut script = HookScript::new(
             format!("claude-{}-{n}", to_kebab_case(event.name())),
-            &[event.point_name()],
+            &[event.extension_point_name()],
             &[],
         );
         script.command = ["bash", "-c", command].map(OsString::from).to_vec();
@@ -297,16 +297,16 @@ impl ClaudeHooksReader<'_> {
         match self.owner {
             HooksFileOwner::Operator { base } => {
                 script.files = self.script_files_named_in_command(command, base.home);
-                script.folders = names::program_folders(&script.files, base.home);
+                script.folders = names::executable_file_folders(&script.files, base.home);
                 // A hook of a Claude Code plugin may read all files of the plugin.
                 let root = self.plugin_root();
                 script
                     .folders
-                    .extend(names::existing_non_broad_folders(root, base.home));
+                    .extend(names::omit_missing_and_overbroad_folders(root, base.home));
             }
             HooksFileOwner::Project => {
                 script.pins = self
-                    .pin_project_files_of_command(command, &script.env)
+                    .record_command_file_digests(command, &script.env)
                     .map_err(|why| self.hooks_file_error(place, &why))?;
             }
         }
@@ -350,7 +350,7 @@ impl ClaudeHooksReader<'_> {
     /// the project are readable anyway.
     fn script_files_named_in_command(&self, command: &str, home: &Path) -> Vec<PathBuf> {
         let root = self.plugin_root_variable();
-        let places = CommandLineBaseFolders {
+        let places = FileNameBaseFolders {
             home,
             variables: root.as_slice(),
             current: None,
@@ -360,12 +360,12 @@ impl ClaudeHooksReader<'_> {
 
     /// Records the digests of the project's files that a hook's command line names, so that later
     /// changes to these files are noticed.
-    fn pin_project_files_of_command(
+    fn record_command_file_digests(
         &self,
         command: &str,
         variables: &[(OsString, OsString)],
     ) -> Result<Vec<DigestPinnedFile>, String> {
-        let places = CommandLineBaseFolders {
+        let places = FileNameBaseFolders {
             // Names under the home directory are not resolved: only files of the project are
             // pinned, because the project cannot change other files.
             home: Path::new("/nonexistent"),

@@ -20,7 +20,7 @@ use std::sync::{Mutex, OnceLock};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::point::caller::Caller;
 
 pub(super) use event::ClaudeHookEvent;
@@ -107,10 +107,7 @@ impl ClaudeHook {
 
     /// Returns the text of the matcher if the hook is about tools and matches none of the `known`
     /// ones, which are pairs of plugin and tool name.
-    pub(super) fn unmatched_tool_matcher_text(
-        &self,
-        known: &[(Option<&str>, &str)],
-    ) -> Option<&str> {
+    pub(super) fn matcher_matching_no_tool(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
         if !self.event.is_tool_event() {
             return None;
         }
@@ -187,14 +184,14 @@ impl ClaudeHook {
             ClaudeHookEvent::SubagentStop if !is_main => {
                 let mut specific = self.build_stop_hook_input(caller, payload, state);
                 specific["agent_id"] = json!(&*context.agent);
-                specific["agent_type"] = json!(HOOK_INPUT_SUBAGENT_TYPE);
-                (HOOK_INPUT_SUBAGENT_TYPE.to_owned(), specific)
+                specific["agent_type"] = json!(CLAUDE_SUBAGENT_TYPE_NAME);
+                (CLAUDE_SUBAGENT_TYPE_NAME.to_owned(), specific)
             }
             ClaudeHookEvent::SubagentStart => {
                 let id = text("/id")?;
                 (
-                    HOOK_INPUT_SUBAGENT_TYPE.to_owned(),
-                    json!({"agent_id": id, "agent_type": HOOK_INPUT_SUBAGENT_TYPE}),
+                    CLAUDE_SUBAGENT_TYPE_NAME.to_owned(),
+                    json!({"agent_id": id, "agent_type": CLAUDE_SUBAGENT_TYPE_NAME}),
                 )
             }
             ClaudeHookEvent::PreCompact => {
@@ -234,7 +231,7 @@ impl ClaudeHook {
         state: &ClaudeHooksSessionState,
     ) -> Value {
         let context = &caller.context;
-        let went_on = lock(&state.went_on);
+        let went_on = lock_ignoring_poison(&state.went_on);
         let matches_next_run = went_on
             .as_ref()
             .is_some_and(|(agent, turn)| **agent == *context.agent && *turn == context.turn);
@@ -243,7 +240,7 @@ impl ClaudeHook {
 }
 
 /// Type of a subagent in the input of hooks, as Claude Code names it. All subagents get this type.
-const HOOK_INPUT_SUBAGENT_TYPE: &str = "general-purpose";
+const CLAUDE_SUBAGENT_TYPE_NAME: &str = "general-purpose";
 
 /// Type of a notification in the input of hooks, as Claude Code names it. Rind sends no other type.
 const IDLE_NOTIFICATION_TYPE: &str = "idle_prompt";

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{ClaudeHook, ClaudeHookEvent, ClaudeHooksSessionState, reply, tools};
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::script::once;
@@ -46,7 +46,7 @@ impl ClaudeHook {
         };
         if outcome.pointer("/verdict/again").is_some() {
             let context = &caller.context;
-            *lock(&state.went_on) = Some((context.agent.to_string(), context.turn));
+            *lock_ignoring_poison(&state.went_on) = Some((context.agent.to_string(), context.turn));
         }
         Ok(outcome)
     }
@@ -100,7 +100,7 @@ impl ClaudeHook {
         let mut outcome = if said["continue"] == false {
             let why =
                 text(&said["stopReason"]).unwrap_or_else(|| "a hook stopped the turn".to_owned());
-            self.end_turn_outcome(&why)
+            self.turn_ending_outcome(&why)
         } else if said["decision"] == "block" {
             let why = text(&said["reason"]).unwrap_or_else(|| "a hook refused it".to_owned());
             self.refusal_outcome(&why)
@@ -131,7 +131,7 @@ impl ClaudeHook {
 
     /// Returns the outcome for `continue: false`, which ends the turn if the extension point
     /// supports that.
-    fn end_turn_outcome(&self, why: &str) -> Value {
+    fn turn_ending_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeHookEvent::Stop | ClaudeHookEvent::SubagentStop => json!({"verdict": "done"}),
             ClaudeHookEvent::PostToolUse | ClaudeHookEvent::PostToolUseFailure => {

@@ -19,7 +19,7 @@ enum PermittedReplyFieldValues {
 }
 
 /// Fields that a reply may have if it does not refuse, and their permitted values.
-const NON_REFUSING_REPLY_FIELDS: &[(&str, PermittedReplyFieldValues)] = &[
+const REPLY_FIELDS_PERMITTED_WITHOUT_REFUSAL: &[(&str, PermittedReplyFieldValues)] = &[
     ("continue", PermittedReplyFieldValues::True),
     ("decision", PermittedReplyFieldValues::OneOf(&["approve"])),
     ("systemMessage", PermittedReplyFieldValues::Text),
@@ -70,7 +70,7 @@ pub(super) fn check_hook_reply(said: &Value, is_judged: bool) -> Result<(), Fail
             "`{name}` is only for the event `PreToolUse`; at this event, refuse with `decision` or `continue`"
         ));
     }
-    check_field_values(said, NON_REFUSING_REPLY_FIELDS)?;
+    check_field_values(said, REPLY_FIELDS_PERMITTED_WITHOUT_REFUSAL)?;
     check_field_values(specific, COMMON_HOOK_SPECIFIC_OUTPUT_FIELDS)
 }
 

@@ -1,7 +1,7 @@
 //! Converts the calls and outcomes of scripts to and from JSON, and describes both in a schema.
 //!
 //! Owns the JSON format only: the types are in the table of extension points, and `point::merge`
-//! decides which effect an outcome has. Start from [`ScriptPoint`].
+//! decides which effect an outcome has. Start from [`JsonExtensionPoint`].
 
 mod outcome;
 mod payload;
@@ -12,46 +12,46 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::message::Usage;
-use crate::point::Point;
+use crate::point::ExtensionPoint;
 use crate::point::caller::Caller;
 use crate::point::catalog::{self, for_each_point};
 use outcome::*;
 use payload::ToScriptJson;
 
 /// Extension point whose payload and outcome can be converted to JSON.
-pub(super) trait ScriptPoint: Point {
+pub(super) trait JsonExtensionPoint: ExtensionPoint {
     /// Converts the payload of a call to the JSON that scripts receive.
-    fn show(payload: &Self::Payload) -> Result<Value, serde_json::Error>;
+    fn payload_to_json(payload: &Self::Payload) -> Result<Value, serde_json::Error>;
 
     /// Parses the outcome that a script returned.
-    fn read(outcome: Value) -> Result<Self::Outcome, serde_json::Error>;
+    fn parse_outcome(outcome: Value) -> Result<Self::Outcome, serde_json::Error>;
 }
 
 /// Generic callback that [`call_with_point`] calls with the marker type of an extension point.
-pub(super) trait ScriptPointCallback {
+pub(super) trait JsonExtensionPointCallback {
     /// Runs the callback for the extension point that the marker type `P` denotes.
-    fn with<P: ScriptPoint>(self);
+    fn run_for_extension_point<P: JsonExtensionPoint>(self);
 }
 
-type PayloadJson<P> = <<P as Point>::Payload as ToScriptJson>::Shown;
+type PayloadJson<P> = <<P as ExtensionPoint>::Payload as ToScriptJson>::SerializablePayload;
 
 macro_rules! points {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-        $(impl ScriptPoint for catalog::$marker {
-            fn show(payload: &Self::Payload) -> Result<Value, serde_json::Error> {
-                serde_json::to_value(payload.show())
+        $(impl JsonExtensionPoint for catalog::$marker {
+            fn payload_to_json(payload: &Self::Payload) -> Result<Value, serde_json::Error> {
+                serde_json::to_value(payload.to_serializable_payload())
             }
 
-            fn read(outcome: Value) -> Result<Self::Outcome, serde_json::Error> {
+            fn parse_outcome(outcome: Value) -> Result<Self::Outcome, serde_json::Error> {
                 let read: $outcome = serde_json::from_value(outcome)?;
                 Ok(read.into_host())
             }
         })*
 
         /// Calls `what` with the marker type of the extension point that has this name.
-        pub(super) fn call_with_point(point: &str, what: impl ScriptPointCallback) {
+        pub(super) fn call_with_point(point: &str, what: impl JsonExtensionPointCallback) {
             match point {
-                $($name => what.with::<catalog::$marker>(),)*
+                $($name => what.run_for_extension_point::<catalog::$marker>(),)*
                 _ => {}
             }
         }
@@ -60,7 +60,7 @@ macro_rules! points {
         fn schemas(of_calls: &mut SchemaGenerator, of_outcomes: &mut SchemaGenerator) -> Map<String, Value> {
             let mut points = Map::new();
             $({
-                let input = of_calls.subschema_for::<Call<PayloadJson<catalog::$marker>>>();
+                let input = of_calls.subschema_for::<ScriptHookCall<PayloadJson<catalog::$marker>>>();
                 let output = of_outcomes.subschema_for::<$outcome>();
                 let properties = json!({"input": input, "output": output});
                 points.insert($name.to_owned(), json!({"type": "object", "properties": properties}));
@@ -74,7 +74,7 @@ for_each_point!(points);
 /// Call of a hook, in the format of the script's standard input.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CallWith{P}")]
-pub(super) struct Call<P> {
+pub(super) struct ScriptHookCall<P> {
     /// Number of the call. Only for scripts that keep running, which repeat the number in their
     /// answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub(super) struct Call<P> {
     payload: P,
 }
 
-impl<P> Call<P> {
+impl<P> ScriptHookCall<P> {
     /// Creates the call of the script `hook`.
     pub(super) fn new(hook: &str, point: &str, caller: &Caller, payload: P) -> Self {
         let context = &caller.context;
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn outcomes_are_read_and_what_is_misspelled_is_refused() {
-        let read = |text: &str| PreTool::read(serde_json::from_str(text).unwrap());
+        let read = |text: &str| PreTool::parse_outcome(serde_json::from_str(text).unwrap());
         assert_eq!(read("{}").unwrap().verdict, CallVerdict::Pass);
         assert_eq!(
             read(r#"{"verdict": "pass"}"#).unwrap().verdict,
@@ -250,7 +250,8 @@ mod tests {
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-        let read = |text: &str| PreReason::read(serde_json::from_str(text).unwrap()).unwrap();
+        let read =
+            |text: &str| PreReason::parse_outcome(serde_json::from_str(text).unwrap()).unwrap();
         let request = read(
             r#"{"temperature": {"set": 0.5}, "max_tokens": "unset", "inject": [{"text": "a"}]}"#,
         );

@@ -23,18 +23,18 @@ mod p {
 /// Payload type of the host that can be converted to the JSON that scripts receive.
 pub(in super::super) trait ToScriptJson {
     /// Type that is serialized.
-    type Shown: Serialize + JsonSchema;
+    type SerializablePayload: Serialize + JsonSchema;
 
     /// Converts the payload to the type that is serialized.
-    fn show(&self) -> Self::Shown;
+    fn to_serializable_payload(&self) -> Self::SerializablePayload;
 }
 
 macro_rules! as_is {
     ($($type:ty),*) => {$(
         impl ToScriptJson for $type {
-            type Shown = $type;
+            type SerializablePayload = $type;
 
-            fn show(&self) -> $type {
+            fn to_serializable_payload(&self) -> $type {
                 self.clone()
             }
         }
@@ -60,33 +60,33 @@ as_is!(
 );
 
 impl<T: ToScriptJson> ToScriptJson for Option<T> {
-    type Shown = Option<T::Shown>;
+    type SerializablePayload = Option<T::SerializablePayload>;
 
-    fn show(&self) -> Self::Shown {
-        self.as_ref().map(T::show)
+    fn to_serializable_payload(&self) -> Self::SerializablePayload {
+        self.as_ref().map(T::to_serializable_payload)
     }
 }
 
 impl<T: ToScriptJson> ToScriptJson for Vec<T> {
-    type Shown = Vec<T::Shown>;
+    type SerializablePayload = Vec<T::SerializablePayload>;
 
-    fn show(&self) -> Self::Shown {
-        self.iter().map(T::show).collect()
+    fn to_serializable_payload(&self) -> Self::SerializablePayload {
+        self.iter().map(T::to_serializable_payload).collect()
     }
 }
 
 impl<T: ToScriptJson> ToScriptJson for Arc<T> {
-    type Shown = T::Shown;
+    type SerializablePayload = T::SerializablePayload;
 
-    fn show(&self) -> T::Shown {
-        (**self).show()
+    fn to_serializable_payload(&self) -> T::SerializablePayload {
+        (**self).to_serializable_payload()
     }
 }
 
 impl ToScriptJson for types::Usage {
-    type Shown = Usage;
+    type SerializablePayload = Usage;
 
-    fn show(&self) -> Usage {
+    fn to_serializable_payload(&self) -> Usage {
         (*self).into()
     }
 }
@@ -100,14 +100,14 @@ macro_rules! records {
         $(#[$doc])*
         #[derive(Serialize, JsonSchema)]
         pub(in super::super) struct $name {
-            $($(#[$about])* $(#[serde(rename = $json)])? $field: <$type as ToScriptJson>::Shown,)*
+            $($(#[$about])* $(#[serde(rename = $json)])? $field: <$type as ToScriptJson>::SerializablePayload,)*
         }
 
         impl ToScriptJson for p::$name {
-            type Shown = $name;
+            type SerializablePayload = $name;
 
-            fn show(&self) -> $name {
-                $name { $($field: records!(@value self $name $field).show(),)* }
+            fn to_serializable_payload(&self) -> $name {
+                $name { $($field: records!(@value self $name $field).to_serializable_payload(),)* }
             }
         }
     )*};
@@ -132,9 +132,9 @@ pub(in super::super) enum Purpose {
 }
 
 impl ToScriptJson for p::Purpose {
-    type Shown = Purpose;
+    type SerializablePayload = Purpose;
 
-    fn show(&self) -> Purpose {
+    fn to_serializable_payload(&self) -> Purpose {
         match self {
             Self::Step => Purpose::Step,
             Self::Host(name) => Purpose::Host(name.clone()),

@@ -20,11 +20,11 @@ use crate::paths::file_stem;
 use crate::session::blobs::compute_hash_name;
 use crate::session::entry::{Body, Entry, SESSION_FORMAT_VERSION};
 use crate::session::guarded::{
-    self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES, is_new_session_id,
+    self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES, is_assignable_session_id,
     is_session_id,
 };
-use crate::session::log::{SESSION_FILE_NAME, set_private_permissions, sync_folder};
-use crate::session::moved::{SessionPartsCopyOrder, copy_session};
+use crate::session::log::{SESSION_FILE_NAME, fsync_folder, set_private_permissions};
+use crate::session::moved::{SessionPartsCopySequence, copy_session};
 use crate::session::parts::{SessionFileKind, list_session_files, session_file_kind};
 use crate::session::{Error, SessionStore};
 
@@ -89,14 +89,14 @@ pub fn import_session(
         },
         SessionImportRefusal::Text(why) => refused(why),
     })?;
-    sync_session_files(&from);
+    fsync_session_files(&from);
     rename_without_replace(&from, &to).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => refused(format!(
             "a session {new}, or a file of that name, already exists; pass another id with --id"
         )),
         _ => Error::write_error(&to, error),
     })?;
-    sync_folder(root);
+    fsync_folder(root);
     Ok(ImportedSessionIdAndNotices {
         id: new.to_owned(),
         notices,
@@ -117,12 +117,12 @@ fn import_through_temporary_copy(
         return Err(at.already_exists_error());
     }
     let to = (&**store.session_backend(), &at);
-    copy_session((&files, &at), to, SessionPartsCopyOrder::LinesLast)?;
+    copy_session((&files, &at), to, SessionPartsCopySequence::LinesLast)?;
     Ok(imported)
 }
 
 fn check_session_id(id: &str) -> Result<(), String> {
-    match is_new_session_id(id) {
+    match is_assignable_session_id(id) {
         true => Ok(()),
         false => Err(format!(
             "`{}` is not a session id (letters, digits, `-`, `_` and `.`); pass an id with --id",
@@ -330,7 +330,7 @@ fn check_session_lines(
 }
 
 /// Syncs the files of a folder to the disk. Errors are ignored.
-fn sync_session_files(folder: &Path) {
+fn fsync_session_files(folder: &Path) {
     let all = list_session_files(folder).unwrap_or_default();
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for part in all {
@@ -340,5 +340,5 @@ fn sync_session_files(folder: &Path) {
         }
         folders.extend(path.parent().map(Path::to_owned));
     }
-    folders.iter().for_each(|folder| sync_folder(folder));
+    folders.iter().for_each(|folder| fsync_folder(folder));
 }

@@ -14,8 +14,8 @@ use super::{SessionExamination, examine_session};
 use crate::disk::{create_private_folder, rename_without_replace};
 use crate::session::entry::Entry;
 use crate::session::guarded::{self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES};
-use crate::session::log::{SESSION_FILE_NAME, lock_session, sync_folder};
-use crate::session::parts::{REPAIR_REMOVED_DATA_FOLDER_NAME, SessionFileKind, list_session_files};
+use crate::session::log::{SESSION_FILE_NAME, fsync_folder, lock_session};
+use crate::session::parts::{REMOVED_DATA_FOLDER_NAME, SessionFileKind, list_session_files};
 use crate::session::{Error, SessionStore};
 
 /// Repairs all faults of a session that can be repaired, and returns messages about the repairs.
@@ -34,7 +34,7 @@ pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Err
         });
     }
     if found.faults.iter().any(|fault| fault.repair.is_some()) {
-        let kept = folder.join(REPAIR_REMOVED_DATA_FOLDER_NAME);
+        let kept = folder.join(REMOVED_DATA_FOLDER_NAME);
         if kept.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
             return Err(Error::write_error(
                 &kept,
@@ -45,7 +45,7 @@ pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Err
         create_private_folder(&kept).map_err(|source| Error::write_error(&kept, source))?;
         repair_entry_files(&folder, &kept, &found, &mut done)?;
         move_superfluous_files(&folder, &kept, &found, &mut done)?;
-        sync_folder(&folder);
+        fsync_folder(&folder);
     }
     let _ = lock.unlock();
     Ok(done)
@@ -114,7 +114,7 @@ fn rewrite_without_unreadable_lines(path: &Path) -> Result<u64, Error> {
         };
         let line = match entry.parent == last {
             true => text.to_vec(),
-            false => set_parent_in_line(text, &entry, last.as_deref()),
+            false => replace_parent_entry_id(text, &entry, last.as_deref()),
         };
         new.write_all(&line)
             .and_then(|()| new.write_all(b"\n"))
@@ -128,7 +128,7 @@ fn rewrite_without_unreadable_lines(path: &Path) -> Result<u64, Error> {
 
 /// Returns the line of an entry with its `parent` changed to `last`. All other bytes stay the same;
 /// if the line is not formatted as this program writes it, only all other values stay the same.
-fn set_parent_in_line(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
+fn replace_parent_entry_id(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
     let is_right = |line: &Vec<u8>| {
         let parsed = Entry::parse_line(line);
         parsed.is_ok_and(|own| own.parent.as_deref() == last && own.body == entry.body)

@@ -10,14 +10,14 @@ use crate::point::trace::{AccessRecord, TraceRecord};
 /// reports, and either would take longer than the write.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Report<'a> {
+pub enum PluginActionReport<'a> {
     /// Outcome of a hook call.
     Trace(&'a TraceRecord),
     /// Access of a plugin's code to something outside its sandbox, such as a file or a host.
     Access(&'a AccessRecord),
 }
 
-impl Report<'_> {
+impl PluginActionReport<'_> {
     /// Returns the value of the entry's `type` field.
     pub(in crate::session) fn entry_type(&self) -> &'static str {
         match self {
@@ -28,11 +28,11 @@ impl Report<'_> {
 }
 
 #[derive(Serialize)]
-pub(in crate::session) struct ReportLine<'a> {
+pub(in crate::session) struct PluginActionReportLine<'a> {
     pub(in crate::session) id: String,
     pub(in crate::session) parent: Option<&'a str>,
     pub(in crate::session) time: i64,
     #[serde(rename = "type")]
     pub(in crate::session) entry_type: &'static str,
-    pub(in crate::session) record: &'a Report<'a>,
+    pub(in crate::session) record: &'a PluginActionReport<'a>,
 }

@@ -3,12 +3,14 @@
 use super::OpenSessionState;
 use crate::message::{Message, ToolCall};
 use crate::session::Error;
-use crate::session::entry::{Body, Entry, Report, ReportLine, encode_entry_line};
+use crate::session::entry::{
+    Body, Entry, PluginActionReport, PluginActionReportLine, encode_entry_line,
+};
 
 impl OpenSessionState {
     pub(super) fn append_entry_with_body(&mut self, body: Body) -> Result<(), Error> {
         if let Body::TurnEnd { .. } | Body::Command { .. } | Body::LoopRun { .. } = body {
-            self.write_changed_status_lines()?;
+            self.write_changed_plugin_statuses()?;
         }
         let entry = self.create_next_entry(body);
         self.write_entry(entry)
@@ -25,13 +27,13 @@ impl OpenSessionState {
 
     pub(super) fn write_entry(&mut self, entry: Entry) -> Result<(), Error> {
         let line = entry.to_json_line()?;
-        self.write_held_lines()?;
+        self.retry_unwritten_lines()?;
         self.journal.append(&line)?;
         self.write_and_apply_entry(entry)
     }
 
     pub(super) fn write_and_apply_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        let unused = self.apply_body_to_memory(&entry.body);
+        let unused = self.apply_entry_in_memory(&entry.body);
         self.last_entry = Some(entry.id);
         if let Some(blob) = unused {
             // Sync before removing the old blob: a power failure must not lose both the new value
@@ -50,9 +52,12 @@ impl OpenSessionState {
 
     /// Appends a report on a plugin's action without applying it, because neither conversation nor
     /// state depend on reports.
-    pub(super) fn append_report(&mut self, report: &Report<'_>) -> Result<(), Error> {
+    pub(super) fn append_plugin_action_report(
+        &mut self,
+        report: &PluginActionReport<'_>,
+    ) -> Result<(), Error> {
         let id = crate::clock::new_uuid_v7();
-        let line = encode_entry_line(&ReportLine {
+        let line = encode_entry_line(&PluginActionReportLine {
             id: id.clone(),
             parent: self.last_entry.as_deref(),
             time: crate::clock::now_ms(),
@@ -83,8 +88,9 @@ impl OpenSessionState {
             let is_of_call =
                 |message: &&Message| message.tool_results().any(|own| own.call_id == call.id);
             let message = known.iter().find(is_of_call).cloned();
-            let message =
-                message.unwrap_or_else(|| Message::result(call.result(unknown(call), true)));
+            let message = message.unwrap_or_else(|| {
+                Message::from_tool_result(call.create_result(unknown(call), true))
+            });
             self.append_entry_with_body(Body::Message {
                 message: message.clone(),
             })?;
@@ -93,7 +99,7 @@ impl OpenSessionState {
         Ok(added)
     }
 
-    pub(super) fn apply_body_to_memory(&mut self, body: &Body) -> Option<String> {
+    pub(super) fn apply_entry_in_memory(&mut self, body: &Body) -> Option<String> {
         self.transcript.apply_entry_body(body);
         self.states.apply_state_change(body)
     }

@@ -17,9 +17,9 @@ impl Session {
 
     /// Records the status lines that changed since they were last recorded. An error is deferred as
     /// in [`Session::append_or_defer_error`].
-    pub(crate) fn record_changed_statuses(&self) {
+    pub(crate) fn record_changed_plugin_statuses(&self) {
         let mut inner = self.lock_state();
-        let written = inner.write_changed_status_lines();
+        let written = inner.write_changed_plugin_statuses();
         inner.defer_write_error(written);
     }
 
@@ -68,7 +68,7 @@ impl Session {
 
 impl OpenSessionState {
     /// Appends entries for the status lines that differ from the last recorded ones.
-    pub(super) fn write_changed_status_lines(&mut self) -> Result<(), Error> {
+    pub(super) fn write_changed_plugin_statuses(&mut self) -> Result<(), Error> {
         for (plugin, text) in std::mem::take(&mut self.statuses) {
             let known = self.transcript.statuses.get(&plugin);
             if known.map_or("", String::as_str) != text {

@@ -34,7 +34,7 @@ impl Session {
         let mut inner = self.lock_state();
         let entry = inner.create_next_entry(body);
         let line = entry.to_json_line()?;
-        let written = match inner.write_held_lines() {
+        let written = match inner.retry_unwritten_lines() {
             Ok(()) => inner.journal.append(&line),
             Err(error) => Err(error),
         };
@@ -51,7 +51,7 @@ impl Session {
 
 impl OpenSessionState {
     /// Writes the held lines, oldest first.
-    pub(super) fn write_held_lines(&mut self) -> Result<(), Error> {
+    pub(super) fn retry_unwritten_lines(&mut self) -> Result<(), Error> {
         while let Some(line) = self.held.0.first() {
             self.journal.append(line)?;
             self.held.0.remove(0);
@@ -64,7 +64,7 @@ impl OpenSessionState {
     /// lines now only if there is no room for a further one.
     pub(super) fn buffer_line_until_next_entry(&mut self, line: Vec<u8>) -> Result<(), Error> {
         if !self.held.has_room_for_line() {
-            self.write_held_lines()?;
+            self.retry_unwritten_lines()?;
         }
         if self.held.0.is_empty() {
             return self.journal.append_with_next(&line);

@@ -15,7 +15,7 @@ impl BrokenDisk {
 }
 
 impl SessionLogFileOperations for BrokenDisk {
-    fn add(&self, _bytes: &[u8]) -> io::Result<()> {
+    fn append_bytes(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
@@ -47,7 +47,7 @@ impl SmallDisk {
 }
 
 impl SessionLogFileOperations for SmallDisk {
-    fn add(&self, bytes: &[u8]) -> io::Result<()> {
+    fn append_bytes(&self, bytes: &[u8]) -> io::Result<()> {
         let (written, room) = &mut *self.0.lock().unwrap();
         let fits = bytes.len().min(room.saturating_sub(written.len()));
         written.extend_from_slice(&bytes[..fits]);
@@ -78,7 +78,7 @@ impl Default for SlowDisk {
 }
 
 impl SessionLogFileOperations for SlowDisk {
-    fn add(&self, _bytes: &[u8]) -> io::Result<()> {
+    fn append_bytes(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl SessionLogFileOperations for SlowDisk {
 struct CountingDisk(Arc<AtomicUsize>);
 
 impl SessionLogFileOperations for CountingDisk {
-    fn add(&self, _bytes: &[u8]) -> io::Result<()> {
+    fn append_bytes(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
@@ -125,10 +125,10 @@ fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
 fn buffered_lines_are_written_before_the_next_one_and_survive_a_full_disk() {
     let (disk, mut log) = SmallDisk::log(12);
     log.append_with_next(b"one\n").unwrap();
-    assert_eq!((disk.text().as_str(), log.end().number()), ("", 4));
+    assert_eq!((disk.text().as_str(), log.end().as_u64()), ("", 4));
     log.append(b"two\n").unwrap();
     assert_eq!(
-        (disk.text().as_str(), log.end().number()),
+        (disk.text().as_str(), log.end().as_u64()),
         ("one\ntwo\n", 8)
     );
     log.append_with_next(b"three\n").unwrap();
@@ -148,12 +148,12 @@ fn a_disk_failure_is_reported_once_and_stops_all_later_appends() {
     let mut log = BrokenDisk::new_session_log();
     log.append(b"one\n").unwrap();
     // Another thread waits for the disk.
-    log.take_unsynced().unwrap().unwrap().wait();
+    log.take_unsynced().unwrap().unwrap().wait_for_sync();
     assert_eq!(why(log.append(b"two\n").unwrap_err()), "a cable came loose");
     let later = "an earlier write to the disk failed; open the session again";
     assert_eq!(why(log.append(b"two\n").unwrap_err()), later);
     assert_eq!(why(log.sync().unwrap_err()), later);
-    assert_eq!(log.end().number(), 4);
+    assert_eq!(log.end().as_u64(), 4);
 }
 
 #[test]
@@ -164,14 +164,14 @@ fn lines_appended_during_a_sync_are_synced_next_time() {
     log.append(b"one\n").unwrap();
     let one = log.take_unsynced().unwrap().unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(move || one.wait());
+        scope.spawn(move || one.wait_for_sync());
         disk.0.wait();
         log.append(b"two\n").unwrap();
         disk.0.wait();
     });
     let two = log.take_unsynced().unwrap().unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(move || two.wait());
+        scope.spawn(move || two.wait_for_sync());
         disk.0.wait();
         disk.0.wait();
     });
@@ -190,7 +190,7 @@ fn one_sync_covers_all_lines_appended_before_it() {
         })
         .collect();
     for wait in waits {
-        wait.wait();
+        wait.wait_for_sync();
     }
     assert_eq!(disk.0.load(Ordering::Relaxed), 1);
     assert!(log.take_unsynced().unwrap().is_none());

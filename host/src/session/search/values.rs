@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     SearchMatch, SessionSearchCallback, SessionSearchHitOrNotice, SessionSearchPattern,
-    match_snippet,
+    snippet_around_match,
 };
 use crate::session::blobs::is_hash_name;
 use crate::session::entry::{Body, Entry};
@@ -40,7 +40,7 @@ fn list_plugin_value_files(folder: &Path) -> Vec<(String, PathBuf)> {
 
 /// Reads the file of a large value into `bytes`; `None` if it cannot be read, which `rind session
 /// doctor` reports.
-fn read_value_file(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
+fn read_plugin_value_file(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
     bytes.clear();
     let (file, _) = guarded::open_regular_file(path).ok()?;
     file.take(MAX_STATE_VALUE_BYTES as u64)
@@ -57,7 +57,9 @@ pub(super) fn values_contain_text(
     bytes: &mut Vec<u8>,
 ) -> bool {
     let mut files = list_plugin_value_files(folder).into_iter();
-    files.any(|(_, path)| read_value_file(&path, bytes).is_some() && wanted.text.is_match(bytes))
+    files.any(|(_, path)| {
+        read_plugin_value_file(&path, bytes).is_some() && wanted.text.is_match(bytes)
+    })
 }
 
 /// Searches the large values of the session in a folder.
@@ -69,7 +71,7 @@ pub(super) fn search_plugin_values(
 ) -> ControlFlow<()> {
     let mut bytes = Vec::new();
     for (name, path) in list_plugin_value_files(folder) {
-        if read_value_file(&path, &mut bytes).is_none() {
+        if read_plugin_value_file(&path, &mut bytes).is_none() {
             continue;
         }
         let text = String::from_utf8_lossy(&bytes);
@@ -77,10 +79,10 @@ pub(super) fn search_plugin_values(
             continue;
         };
         // Skip a value that no entry refers to, such as one whose entry was never written.
-        let Some(owner) = find_value_owner(&folder.join(SESSION_FILE_NAME), &name) else {
+        let Some(owner) = find_last_value_reference(&folder.join(SESSION_FILE_NAME), &name) else {
             continue;
         };
-        let [before, found, after] = match_snippet(&text, at.range());
+        let [before, found, after] = snippet_around_match(&text, at.range());
         tell(SessionSearchHitOrNotice::Hit(SearchMatch {
             session: id.to_owned(),
             turn: owner.turn,
@@ -97,7 +99,7 @@ pub(super) fn search_plugin_values(
 
 /// Plugin and key that a large value belongs to, and the position of the entry that stored the
 /// value.
-struct PluginValueOwner {
+struct PluginValueReference {
     plugin: String,
     key: String,
     turn: u32,
@@ -106,7 +108,7 @@ struct PluginValueOwner {
 }
 
 /// Finds the last entry in the session file `path` that refers to the value `name`.
-fn find_value_owner(path: &Path, name: &str) -> Option<PluginValueOwner> {
+fn find_last_value_reference(path: &Path, name: &str) -> Option<PluginValueReference> {
     let (file, _): (File, _) = guarded::open_regular_file(path).ok()?;
     let mut lines = LimitedLineReader::new(file, MAX_SESSION_LINE_BYTES);
     let (mut turn, mut owner) = (0, None);
@@ -129,7 +131,7 @@ fn find_value_owner(path: &Path, name: &str) -> Option<PluginValueOwner> {
                 blob: Some(blob),
                 ..
             } if blob == name => {
-                owner = Some(PluginValueOwner {
+                owner = Some(PluginValueReference {
                     plugin,
                     key,
                     turn,

@@ -139,7 +139,7 @@ impl FileSessionBackend {
         Ok(folders)
     }
 
-    fn open_hashed_files(folder: &Path, kind: BlobKind) -> HashNamedFilesFolder {
+    fn open_blob_folder(folder: &Path, kind: BlobKind) -> HashNamedFilesFolder {
         HashNamedFilesFolder::new(folder.join(match kind {
             BlobKind::Content => "content",
             BlobKind::State => LARGE_STATE_VALUES_FOLDER_NAME,
@@ -149,12 +149,12 @@ impl FileSessionBackend {
 
 /// Copies the files with large values of messages and of plugin state from the folder of one
 /// session to that of another.
-fn copy_value_files(from: &Path, to: &Path) -> Result<(), Error> {
+fn copy_blob_files(from: &Path, to: &Path) -> Result<(), Error> {
     [BlobKind::Content, BlobKind::State]
         .into_iter()
         .try_for_each(|kind| {
-            let files = FileSessionBackend::open_hashed_files(from, kind);
-            files.copy_files_to(&FileSessionBackend::open_hashed_files(to, kind))
+            let files = FileSessionBackend::open_blob_folder(from, kind);
+            files.copy_files_to(&FileSessionBackend::open_blob_folder(to, kind))
         })
 }
 
@@ -197,7 +197,7 @@ impl Sessions for FileSessionBackend {
         let mut bytes = Vec::new();
         guarded::open_regular_file(&path)
             .and_then(|(mut file, _)| {
-                file.seek(SeekFrom::Start(from.number()))?;
+                file.seek(SeekFrom::Start(from.as_u64()))?;
                 file.read_to_end(&mut bytes)
             })
             .map_err(|source| Error::read_error(&path, source))?;
@@ -211,7 +211,7 @@ impl Sessions for FileSessionBackend {
 
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
         Arc::new(
-            Self::open_hashed_files(&self.session_folder_path(at), kind)
+            Self::open_blob_folder(&self.session_folder_path(at), kind)
                 .with_disk_sync_rule(self.wait),
         )
     }
@@ -236,7 +236,7 @@ impl Sessions for FileSessionBackend {
         rename_without_replace(&folder, &aside.path().join("session")).map_err(failed)?;
         let _ = lock.unlock();
         drop(aside);
-        log::sync_folder(folder.parent().unwrap_or(&self.root));
+        log::fsync_folder(folder.parent().unwrap_or(&self.root));
         Ok(())
     }
 
@@ -284,7 +284,7 @@ impl Sessions for FileSessionBackend {
         create_private_folder(&half).map_err(failed)?;
         let path = half.join(SESSION_FILE_NAME);
         write_private_file(&path, lines).map_err(|source| Error::write_error(&path, source))?;
-        copy_value_files(&from, &half)?;
+        copy_blob_files(&from, &half)?;
         for agent in agents {
             copy_subagent_session(&from, &half, agent)?;
         }
@@ -311,7 +311,7 @@ fn copy_subagent_session(from: &Path, to: &Path, agent: &str) -> Result<(), Erro
     }
     create_private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
     guarded::copy_regular_file(&file, &to.join(SESSION_FILE_NAME))?;
-    copy_value_files(&from, &to)?;
+    copy_blob_files(&from, &to)?;
     let below = children::stored_agent_ids(&from);
     below
         .iter()

@@ -11,7 +11,7 @@ use super::{
     SessionPage, Sessions, UnsyncedFrames,
 };
 use crate::clock;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::session::Error;
 use crate::session::blobs::{compute_hash_name, is_hash_name};
 
@@ -26,7 +26,7 @@ pub struct MemorySessions(Arc<Mutex<BTreeMap<SessionAddress, InMemorySession>>>)
 impl std::fmt::Debug for MemorySessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("MemorySessions")
-            .field(&lock(&self.0).len())
+            .field(&lock_ignoring_poison(&self.0).len())
             .finish()
     }
 }
@@ -78,7 +78,7 @@ impl Sessions for MemorySessions {
     }
 
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
-        let mut all = lock(&self.0);
+        let mut all = lock_ignoring_poison(&self.0);
         if all.contains_key(at) {
             return Err(at.already_exists_error());
         }
@@ -92,7 +92,7 @@ impl Sessions for MemorySessions {
     }
 
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
-        let mut all = lock(&self.0);
+        let mut all = lock_ignoring_poison(&self.0);
         let kept = all.get_mut(at).ok_or_else(|| unknown_session_error(at))?;
         if std::mem::replace(&mut kept.is_open, true) {
             return Err(Error::Locked {
@@ -108,41 +108,43 @@ impl Sessions for MemorySessions {
     }
 
     fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
-        let all = lock(&self.0);
+        let all = lock_ignoring_poison(&self.0);
         let lines = &all.get(at).ok_or_else(|| unknown_session_error(at))?.lines;
-        let from = usize::try_from(from.number()).unwrap_or(usize::MAX);
+        let from = usize::try_from(from.as_u64()).unwrap_or(usize::MAX);
         Ok(lines.get(from..).unwrap_or_default().to_vec())
     }
 
     fn contains(&self, at: &SessionAddress) -> bool {
-        lock(&self.0).contains_key(at)
+        lock_ignoring_poison(&self.0).contains_key(at)
     }
 
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
-        let kept = lock(&self.0).get(at).map(|kept| match kind {
-            BlobKind::Content => kept.content.clone(),
-            BlobKind::State => kept.state.clone(),
-        });
+        let kept = lock_ignoring_poison(&self.0)
+            .get(at)
+            .map(|kept| match kind {
+                BlobKind::Content => kept.content.clone(),
+                BlobKind::State => kept.state.clone(),
+            });
         Arc::new(kept.unwrap_or_default())
     }
 
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
-        let depth = at.session_ids().count();
-        let all = lock(&self.0);
+        let depth = at.ids_from_root().count();
+        let all = lock_ignoring_poison(&self.0);
         if !all.contains_key(at) {
             return Err(unknown_session_error(at));
         }
         let below = all
             .keys()
-            .filter(|own| own.is_within_session(at) && own.session_ids().count() == depth + 1);
+            .filter(|own| own.is_within_session(at) && own.ids_from_root().count() == depth + 1);
         Ok(below
-            .filter_map(|own| own.session_ids().last())
+            .filter_map(|own| own.ids_from_root().last())
             .map(str::to_owned)
             .collect())
     }
 
     fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
-        let mut all = lock(&self.0);
+        let mut all = lock_ignoring_poison(&self.0);
         let kept = all.get(at).ok_or_else(|| unknown_session_error(at))?;
         if kept.is_open {
             return Err(Error::Locked {
@@ -155,7 +157,7 @@ impl Sessions for MemorySessions {
     }
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
-        let all = lock(&self.0);
+        let all = lock_ignoring_poison(&self.0);
         let roots = all
             .iter()
             .filter(|(at, _)| at.as_str() == at.root_session_id());
@@ -178,7 +180,7 @@ impl Sessions for MemorySessions {
         lines: &[u8],
         agents: &BTreeSet<String>,
     ) -> Result<(), Error> {
-        let mut all = lock(&self.0);
+        let mut all = lock_ignoring_poison(&self.0);
         if all.contains_key(to) {
             return Err(to.already_exists_error());
         }
@@ -186,7 +188,7 @@ impl Sessions for MemorySessions {
         let mut copies = vec![(to.clone(), kept.deep_copy(lines.to_vec()))];
         for (at, kept) in &*all {
             let is_below = at != from && at.is_within_session(from);
-            let agent = at.session_ids().nth(from.session_ids().count());
+            let agent = at.ids_from_root().nth(from.ids_from_root().count());
             if !is_below || !agent.is_some_and(|agent| agents.contains(agent)) {
                 continue;
             }
@@ -211,7 +213,7 @@ impl Journal for InMemorySessionJournal {
         if frame.is_empty() && self.waiting.is_empty() {
             return Ok(());
         }
-        let mut all = lock(&self.sessions.0);
+        let mut all = lock_ignoring_poison(&self.sessions.0);
         let kept = all
             .get_mut(&self.at)
             .ok_or_else(|| unknown_session_error(&self.at))?;
@@ -227,11 +229,11 @@ impl Journal for InMemorySessionJournal {
     }
 
     fn end(&self) -> FramePosition {
-        FramePosition::new(self.bytes())
+        FramePosition::from_u64(self.bytes())
     }
 
     fn bytes(&self) -> u64 {
-        let all = lock(&self.sessions.0);
+        let all = lock_ignoring_poison(&self.sessions.0);
         let written = all.get(&self.at).map_or(0, |kept| kept.lines.len());
         (written + self.waiting.len()) as u64
     }
@@ -250,7 +252,7 @@ impl Drop for InMemorySessionJournal {
     fn drop(&mut self) {
         // Ignore an error: nothing depends on buffered frames.
         let _ = self.write_waiting();
-        if let Some(kept) = lock(&self.sessions.0).get_mut(&self.at) {
+        if let Some(kept) = lock_ignoring_poison(&self.sessions.0).get_mut(&self.at) {
             kept.is_open = false;
         }
     }
@@ -261,46 +263,51 @@ struct InMemorySessionBlobs(Arc<Mutex<HashMap<String, Vec<u8>>>>);
 
 impl InMemorySessionBlobs {
     fn deep_copy(&self) -> Self {
-        Self(Arc::new(Mutex::new(lock(&self.0).clone())))
+        Self(Arc::new(Mutex::new(lock_ignoring_poison(&self.0).clone())))
     }
 }
 
 impl Blobs for InMemorySessionBlobs {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         if !is_hash_name(name) {
-            return Err(self.damaged(name));
+            return Err(self.damaged_blob_error(name));
         }
-        lock(&self.0)
+        lock_ignoring_poison(&self.0)
             .entry(name.to_owned())
             .or_insert_with(|| bytes.to_vec());
         Ok(())
     }
 
     fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let found = lock(&self.0).get(name).cloned();
+        let found = lock_ignoring_poison(&self.0).get(name).cloned();
         let found = found.filter(|bytes| compute_hash_name(bytes) == name);
-        found.ok_or_else(|| self.damaged(name))
+        found.ok_or_else(|| self.damaged_blob_error(name))
     }
 
     fn length(&self, name: &str) -> Option<u64> {
-        lock(&self.0).get(name).map(|bytes| bytes.len() as u64)
+        lock_ignoring_poison(&self.0)
+            .get(name)
+            .map(|bytes| bytes.len() as u64)
     }
 
     fn total(&self) -> Result<u64, Error> {
-        Ok(lock(&self.0).values().map(|bytes| bytes.len() as u64).sum())
+        Ok(lock_ignoring_poison(&self.0)
+            .values()
+            .map(|bytes| bytes.len() as u64)
+            .sum())
     }
 
     fn names(&self) -> Result<Vec<String>, Error> {
-        let mut names: Vec<String> = lock(&self.0).keys().cloned().collect();
+        let mut names: Vec<String> = lock_ignoring_poison(&self.0).keys().cloned().collect();
         names.sort();
         Ok(names)
     }
 
     fn release(&self, name: &str) {
-        lock(&self.0).remove(name);
+        lock_ignoring_poison(&self.0).remove(name);
     }
 
-    fn damaged(&self, name: &str) -> Error {
+    fn damaged_blob_error(&self, name: &str) -> Error {
         let path = PathBuf::from(MEMORY_STORE_NAME).join(name);
         Error::Blob { path }
     }

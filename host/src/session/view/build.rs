@@ -7,17 +7,17 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::described::{entry_note_text, message_to_view_item, to_json_text_without_quotes};
-use super::{CallView, Decision, Item, ItemView, SessionView, TurnView};
+use super::described::{describe_entry_as_note, message_to_view_item, to_json_text_without_quotes};
+use super::{CallView, Decision, SessionView, TurnEventContent, TurnEventView, TurnView};
 use crate::event::SubagentState;
 use crate::message::{Message, Role, Usage};
 use crate::point::payload::StopReason;
 use crate::session::entry::Body;
-use crate::session::head::plugin_session_title;
+use crate::session::head::title_from_plugin_entry;
 use crate::session::interrupted::REPEATED_CALL_REASON;
 
 /// Trace outcome of a hook that had no objection. The view does not show such hook calls.
-const HOOK_PASS_OUTCOME: &str = "pass";
+const NO_OBJECTION_HOOK_OUTCOME: &str = "pass";
 
 /// Value of `reason` in a replacement entry that undid a turn.
 const UNDONE_TURN_REASON: &str = crate::session::undo::UNDONE_TURN_REASON;
@@ -52,7 +52,7 @@ impl SessionViewBuilder {
 
     /// Adds the entry on line number `line` to the view.
     pub(super) fn apply_entry_line(&mut self, line: u64, entry: &str, time: i64, body: &Body) {
-        let add = |item| ItemView {
+        let add = |item| TurnEventView {
             line,
             entry: entry.to_owned(),
             time,
@@ -89,7 +89,9 @@ impl SessionViewBuilder {
                 summary, output, ..
             } => {
                 if summary.stop == StopReason::Failed && !output.is_empty() {
-                    self.push(add(note_view_item(format!("the turn failed: {output}"))));
+                    self.push(add(create_note_event_content(format!(
+                        "the turn failed: {output}"
+                    ))));
                 }
                 let turn = self.last_turn_mut();
                 turn.stop = Some(to_json_text_without_quotes(&summary.stop));
@@ -99,7 +101,7 @@ impl SessionViewBuilder {
             }
             Body::Cut { reason, .. } => {
                 self.last_turn_mut().stop = Some("cut".to_owned());
-                self.push(add(note_view_item(format!(
+                self.push(add(create_note_event_content(format!(
                     "the turn was cut short: {reason}"
                 ))));
             }
@@ -118,7 +120,7 @@ impl SessionViewBuilder {
                     turn.usage += *usage;
                     turn.cost_usd += cost_usd.unwrap_or_default();
                 }
-                self.push(add(Item::Step {
+                self.push(add(TurnEventContent::Step {
                     step: *step,
                     model: model.clone(),
                     usage: *usage,
@@ -136,7 +138,7 @@ impl SessionViewBuilder {
                 is_continued,
                 ..
             } => {
-                let at = self.push(add(Item::Subagent {
+                let at = self.push(add(TurnEventContent::Subagent {
                     agent: agent.clone(),
                     plugin: plugin.clone(),
                     task: task.clone(),
@@ -155,7 +157,7 @@ impl SessionViewBuilder {
             Body::Replaced {
                 reason, messages, ..
             } if reason == REPEATED_CALL_REASON => {
-                self.push(add(note_view_item(format!(
+                self.push(add(create_note_event_content(format!(
                     "the result of a call that was {reason}"
                 ))));
                 messages
@@ -171,7 +173,7 @@ impl SessionViewBuilder {
                 let holder = holder.as_ref().map(|holder| holder.agent.clone());
                 self.mark_undone_or_archived_turns(reason, removed, holder.as_ref());
                 let texts: Vec<String> = messages.iter().map(Message::joined_text).collect();
-                self.push(add(Item::Replaced {
+                self.push(add(TurnEventContent::Replaced {
                     reason: reason.clone(),
                     removed: removed.len(),
                     summary: texts.join("\n"),
@@ -180,14 +182,14 @@ impl SessionViewBuilder {
             }
             Body::Prompt { parts, .. } => {
                 let parts = parts.clone();
-                self.push(add(Item::Prompt { parts }));
+                self.push(add(TurnEventContent::Prompt { parts }));
             }
             other => {
-                if let Some(title) = plugin_session_title(other).filter(|_| !self.is_named) {
+                if let Some(title) = title_from_plugin_entry(other).filter(|_| !self.is_named) {
                     self.view.title = Some(title.to_owned());
                 }
-                if let Some(text) = entry_note_text(other) {
-                    self.push(add(note_view_item(text)));
+                if let Some(text) = describe_entry_as_note(other) {
+                    self.push(add(create_note_event_content(text)));
                 }
             }
         }
@@ -226,20 +228,20 @@ impl SessionViewBuilder {
     }
 
     /// Adds an event to the last turn. Returns the index of the turn, and of the event in the turn.
-    fn push(&mut self, item: ItemView) -> (usize, usize) {
+    fn push(&mut self, item: TurnEventView) -> (usize, usize) {
         let turn = self.last_turn_mut();
         turn.items.push(item);
         let at = turn.items.len() - 1;
         (self.view.turns.len() - 1, at)
     }
 
-    fn add_message(&mut self, message: &Message, add: &dyn Fn(Item) -> ItemView) {
+    fn add_message(&mut self, message: &Message, add: &dyn Fn(TurnEventContent) -> TurnEventView) {
         self.last_turn_mut();
         let at = self.view.turns.len() - 1;
         self.messages.insert(message.id.clone(), at);
         if message.role != Role::Tool {
             let item = message_to_view_item(message);
-            if let Item::Said {
+            if let TurnEventContent::Said {
                 text,
                 reasoning,
                 blobs,
@@ -269,9 +271,9 @@ impl SessionViewBuilder {
         }
     }
 
-    fn add_call(&mut self, call: CallView, add: &dyn Fn(Item) -> ItemView) {
+    fn add_call(&mut self, call: CallView, add: &dyn Fn(TurnEventContent) -> TurnEventView) {
         let id = call.id.clone();
-        let (_, at) = self.push(add(Item::Call(Box::new(call))));
+        let (_, at) = self.push(add(TurnEventContent::Call(Box::new(call))));
         self.calls.insert(id, at);
     }
 
@@ -280,7 +282,7 @@ impl SessionViewBuilder {
         &mut self,
         id: &str,
         tool: &str,
-        add: &dyn Fn(Item) -> ItemView,
+        add: &dyn Fn(TurnEventContent) -> TurnEventView,
     ) -> &mut CallView {
         if !self.calls.contains_key(id) {
             self.add_call(
@@ -294,12 +296,12 @@ impl SessionViewBuilder {
         }
         let at = self.calls.get(id).copied().unwrap_or_default();
         match &mut self.last_turn_mut().items[at].item {
-            Item::Call(call) => call,
+            TurnEventContent::Call(call) => call,
             _ => unreachable!("`calls` has only places of calls"),
         }
     }
 
-    fn apply_call_entry(&mut self, body: &Body, add: &dyn Fn(Item) -> ItemView) {
+    fn apply_call_entry(&mut self, body: &Body, add: &dyn Fn(TurnEventContent) -> TurnEventView) {
         match body {
             Body::ToolStart {
                 call: id,
@@ -339,10 +341,14 @@ impl SessionViewBuilder {
     }
 
     /// Adds the decision of a hook to the tool call that it concerns, or else as a separate event.
-    fn add_hook_decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
+    fn add_hook_decision(
+        &mut self,
+        record: &Value,
+        add: &dyn Fn(TurnEventContent) -> TurnEventView,
+    ) {
         let text = |key: &str| record[key].as_str().map(str::to_owned);
         let outcome = text("outcome").unwrap_or_default();
-        if outcome == HOOK_PASS_OUTCOME || outcome.is_empty() {
+        if outcome == NO_OBJECTION_HOOK_OUTCOME || outcome.is_empty() {
             return;
         }
         let changed = record["changed"].as_array().into_iter().flatten();
@@ -359,7 +365,7 @@ impl SessionViewBuilder {
         match call {
             Some(id) => self.find_or_add_call(&id, "", add).decisions.push(decision),
             None => {
-                self.push(add(Item::Decision(decision)));
+                self.push(add(TurnEventContent::Decision(decision)));
             }
         }
     }
@@ -367,9 +373,9 @@ impl SessionViewBuilder {
     fn end_subagent(&mut self, agent: &str, end: &Body) {
         let at = self.agents.get(agent);
         let item = at.and_then(|(turn, item)| self.view.turns.get_mut(*turn)?.items.get_mut(*item));
-        if let Some(ItemView {
+        if let Some(TurnEventView {
             item:
-                Item::Subagent {
+                TurnEventContent::Subagent {
                     answer,
                     is_error,
                     state,
@@ -424,6 +430,6 @@ impl SessionViewBuilder {
     }
 }
 
-fn note_view_item(text: String) -> Item {
-    Item::Note { text }
+fn create_note_event_content(text: String) -> TurnEventContent {
+    TurnEventContent::Note { text }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Item;
+use super::TurnEventContent;
 use crate::message::{Content, Message};
 use crate::session::entry::Body;
 
@@ -14,13 +14,13 @@ pub(super) fn to_json_text_without_quotes(value: &impl serde::Serialize) -> Stri
     )
 }
 
-pub(super) fn message_to_view_item(message: &Message) -> Item {
+pub(super) fn message_to_view_item(message: &Message) -> TurnEventContent {
     let reasoning = message.content.iter().filter_map(|part| match part {
         Content::Thinking { text, .. } if !text.is_empty() => Some(text.clone()),
         _ => None,
     });
     let plugin = message.plugin.as_ref().map(|name| format!("plugin {name}"));
-    Item::Said {
+    TurnEventContent::Said {
         role: message.role,
         by: plugin.or_else(|| message.origin.as_ref().map(to_json_text_without_quotes)),
         text: message.joined_text(),
@@ -30,9 +30,9 @@ pub(super) fn message_to_view_item(message: &Message) -> Item {
     }
 }
 
-/// Describes an entry that the view shows as a note ([`Item::Note`]); `None` if users need not see
-/// it.
-pub(super) fn entry_note_text(body: &Body) -> Option<String> {
+/// Describes an entry that the view shows as a note ([`TurnEventContent::Note`]); `None` if users
+/// need not see it.
+pub(super) fn describe_entry_as_note(body: &Body) -> Option<String> {
     Some(match body {
         Body::Command {
             plugin,

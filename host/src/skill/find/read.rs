@@ -53,7 +53,7 @@ impl FoundSkillFile<'_> {
         let verified = installed.and_then(|installed| installed.files.as_ref());
         let held = verified.or(self.root.held.as_ref());
         let refuse = |why: String| {
-            let id = match self.root.source.plugin() {
+            let id = match self.root.source.plugin_name() {
                 None => self.folder.clone(),
                 Some(plugin) => format!("{plugin}:{}", self.folder),
             };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::super::model::MachineWithEverything;
+use super::super::model::AllRequirementsMetLookup;
 use super::*;
 
 fn write_skill(root: &Path, name: &str, description: &str) {
@@ -45,10 +45,10 @@ fn skill_bundles_flat_skill_files_and_links_are_found_and_templates_are_not() {
     fs::create_dir_all(skills.join("out")).unwrap();
     symlink("/etc/passwd", skills.join("out/SKILL.md")).unwrap();
     fs::create_dir_all(skills.join("pipe/SKILL.md")).unwrap();
-    let found = discover(
+    let found = discover_skills(
         &[SkillSearchDirectory::new(Source::User, skills)],
         &["help"],
-        &MachineWithEverything,
+        &AllRequirementsMetLookup,
     );
     assert_eq!(skill_ids(&found), ["a", "b", "c", "flat", "z"]);
     let refused = found.unusable_skills().iter();
@@ -94,7 +94,7 @@ fn among_skills_of_one_name_the_users_is_used_and_the_others_are_listed() {
         ..SkillSearchDirectory::new(source, carried.path().to_owned())
     };
     roots.push(plugin);
-    let found = discover(&roots, &[], &MachineWithEverything);
+    let found = discover_skills(&roots, &[], &AllRequirementsMetLookup);
     assert_eq!(skill_ids(&found), ["git:review", "own", "review"]);
     let review = found.find("ＲＥＶＩＥＷ").unwrap();
     assert_eq!(
@@ -115,7 +115,7 @@ fn among_skills_of_one_name_the_users_is_used_and_the_others_are_listed() {
     );
     // The search ignores the change on disk, because it uses only the content in memory.
     write_skill(project.path(), "skills/own/SKILL.md", "changed");
-    let again = discover(roots.get(..1).unwrap(), &[], &MachineWithEverything);
+    let again = discover_skills(roots.get(..1).unwrap(), &[], &AllRequirementsMetLookup);
     assert_eq!(again.find("own").unwrap().description, "own");
 }
 
@@ -141,7 +141,7 @@ fn the_catalogue_is_deterministic_and_cuts_the_longest_descriptions_first() {
         }
     }
     let user = SkillSearchDirectory::new(Source::User, root.path().to_owned());
-    let found = || discover(std::slice::from_ref(&user), &[], &MachineWithNothing);
+    let found = || discover_skills(std::slice::from_ref(&user), &[], &MachineWithNothing);
     let whole = found().catalogue(8_000);
     assert_eq!((whole.n_skills, whole.n_cut, whole.is_over), (3, 1, false));
     assert!(
@@ -180,7 +180,7 @@ fn an_unusable_skill_still_reserves_its_name() {
         SkillSearchDirectory::new(Source::User, user.clone()),
         SkillSearchDirectory::new(Source::ClaudeUser, claude),
     ];
-    let found = discover(&roots, &[], &MachineWithEverything);
+    let found = discover_skills(&roots, &[], &AllRequirementsMetLookup);
     assert_eq!(skill_ids(&found), ["other"]);
     let by: Vec<_> = found
         .shadowed_skills()
@@ -196,7 +196,7 @@ fn an_unusable_skill_still_reserves_its_name() {
         SkillSearchDirectory::new(Source::ClaudeUser, user),
         SkillSearchDirectory::new(Source::User, root.path().join("b")),
     ];
-    let found = discover(&roots, &[], &MachineWithEverything);
+    let found = discover_skills(&roots, &[], &AllRequirementsMetLookup);
     assert_eq!(skill_ids(&found), ["Deploy", "other", "unread"]);
 }
 
@@ -209,10 +209,10 @@ fn a_refused_symlink_does_not_hide_a_valid_one_to_the_same_folder() {
     for name in ["help", "a<b", "z"] {
         symlink(root.path().join("real"), skills.join(name)).unwrap();
     }
-    let found = discover(
+    let found = discover_skills(
         &[SkillSearchDirectory::new(Source::User, skills)],
         &["help"],
-        &MachineWithEverything,
+        &AllRequirementsMetLookup,
     );
     assert_eq!(skill_ids(&found), ["z"]);
     let all: Vec<_> = found.iter().collect();
@@ -233,10 +233,10 @@ fn hundreds_of_skills_are_read_in_order_whatever_thread_reads_them() {
         Source::User,
         root.path().to_owned(),
     )];
-    let found = discover(&roots, &[], &MachineWithEverything);
+    let found = discover_skills(&roots, &[], &AllRequirementsMetLookup);
     assert_eq!(skill_ids(&found), names);
     assert!(found.iter().all(|skill| skill.description == skill.id));
-    let again = discover(&roots, &[], &MachineWithEverything);
+    let again = discover_skills(&roots, &[], &AllRequirementsMetLookup);
     assert_eq!(again.hash(), found.hash());
     assert_eq!(again.catalogue(8_000).text, found.catalogue(8_000).text);
 }
@@ -254,7 +254,7 @@ fn a_path_selects_the_bundle_that_it_is_or_lies_in() {
         own.join("assets/.."),
     ] {
         let local = SkillSearchDirectory::new(Source::Local, path.clone());
-        let found = discover(&[local], &[], &MachineWithEverything);
+        let found = discover_skills(&[local], &[], &AllRequirementsMetLookup);
         assert_eq!(skill_ids(&found), ["own"], "{}", path.display());
         assert!(found.iter().all(|skill| !skill.is_flat));
     }
@@ -275,10 +275,10 @@ fn an_unreadable_or_ambiguous_side_file_allows_nothing() {
     let twice = r#"{"description": "d", "tools": {"deny": ["bash"], "deny": []}}"#;
     fs::write(side("twice"), twice).unwrap();
     fs::write(side("plain"), r#"{"description": "d"}"#).unwrap();
-    let found = discover(
+    let found = discover_skills(
         &[SkillSearchDirectory::new(Source::User, skills)],
         &[],
-        &MachineWithEverything,
+        &AllRequirementsMetLookup,
     );
     assert_eq!(skill_ids(&found), ["plain"]);
     let refused: Vec<_> = found
@@ -296,7 +296,7 @@ fn a_search_stops_after_two_thousand_folders_and_reports_it() {
         write_skill(root.path(), &format!("s{n:04}/SKILL.md"), "d");
     }
     let user = SkillSearchDirectory::new(Source::User, root.path().to_owned());
-    let found = || discover(std::slice::from_ref(&user), &[], &MachineWithEverything);
+    let found = || discover_skills(std::slice::from_ref(&user), &[], &AllRequirementsMetLookup);
     let all = found();
     assert_eq!(
         (all.iter().count(), all.unusable_skills().len()),
@@ -347,7 +347,7 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
     )
     .unwrap();
     for roots in [&on_disk, &in_memory] {
-        let found = discover(roots, &[], &MachineWithEverything);
+        let found = discover_skills(roots, &[], &AllRequirementsMetLookup);
         assert_eq!(skill_ids(&found), ["coder", "deep", "top"]);
         let left_out = found.omitted_skills();
         let [same] = left_out.as_slice() else {
@@ -356,10 +356,10 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
         assert_eq!(same.file, agents.join("z/coder.md"));
         assert!(same.reason.contains("core/coder.md"), "{}", same.reason);
     }
-    let flat = discover(
+    let flat = discover_skills(
         &[SkillSearchDirectory::new(Source::ClaudeUser, agents)],
         &[],
-        &MachineWithEverything,
+        &AllRequirementsMetLookup,
     );
     assert_eq!(skill_ids(&flat), ["top"]);
 }

@@ -181,7 +181,7 @@ impl<'a, 'b> SkillDirectoryWalk<'a, 'b> {
                 kind.is_dir()
             };
             if !is_folder {
-                if self.accepts_flat_file(depth, &name) {
+                if self.accepts_standalone_skill_file(depth, &name) {
                     if self.exceeds_folder_limit() {
                         return;
                     }
@@ -253,8 +253,8 @@ impl<'a, 'b> SkillDirectoryWalk<'a, 'b> {
 
     /// Whether a file of this name at this depth is a flat skill, which has no directory of its
     /// own.
-    fn accepts_flat_file(&self, depth: usize, name: &str) -> bool {
-        (depth == 0 || self.root.is_nested) && is_flat_skill_name(name)
+    fn accepts_standalone_skill_file(&self, depth: usize, name: &str) -> bool {
+        (depth == 0 || self.root.is_nested) && is_standalone_skill_name(name)
     }
 
     fn add_flat_skill_file(&mut self, file: PathBuf, real: PathBuf) {
@@ -273,7 +273,7 @@ impl<'a, 'b> SkillDirectoryWalk<'a, 'b> {
 
     fn walk_in_memory_folder(&mut self, held: &InMemoryFolder, path: &Path, depth: usize) {
         for name in held.file_names_in(path) {
-            if self.accepts_flat_file(depth, &name) {
+            if self.accepts_standalone_skill_file(depth, &name) {
                 if self.exceeds_folder_limit() {
                     return;
                 }
@@ -335,7 +335,7 @@ pub fn is_skipped_folder_name(name: &str) -> bool {
 }
 
 /// Whether a file of this name can be a flat skill.
-fn is_flat_skill_name(name: &str) -> bool {
+fn is_standalone_skill_name(name: &str) -> bool {
     let lower = name.to_lowercase();
     lower.ends_with(".md")
         && !NON_SKILL_MARKDOWN_PREFIXES

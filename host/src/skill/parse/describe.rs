@@ -7,7 +7,7 @@ use crate::front_matter::YamlMappingEntry;
 
 /// Maximum length of a description in the open format, in characters; other programs may refuse a
 /// longer one.
-const MAX_OPEN_FORMAT_DESCRIPTION_CHARS: usize = 1024;
+const MAX_AGENT_SKILLS_FORMAT_DESCRIPTION_CHARS: usize = 1024;
 
 /// Maximum length of a description in bytes; a longer one is truncated.
 const MAX_STORED_DESCRIPTION_BYTES: usize = 16 << 10;
@@ -25,9 +25,9 @@ pub(super) fn read_description(
         .map(str::trim);
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         skill.description = truncate_description(text, MAX_STORED_DESCRIPTION_BYTES);
-        if text.chars().count() > MAX_OPEN_FORMAT_DESCRIPTION_CHARS {
+        if text.chars().count() > MAX_AGENT_SKILLS_FORMAT_DESCRIPTION_CHARS {
             let text = format!(
-                "`description` has more than {MAX_OPEN_FORMAT_DESCRIPTION_CHARS} characters"
+                "`description` has more than {MAX_AGENT_SKILLS_FORMAT_DESCRIPTION_CHARS} characters"
             );
             let hint = "shorten it: the format has that limit, and other programs may refuse it";
             reader.add_warning(place, text, hint);
@@ -42,7 +42,7 @@ pub(super) fn read_description(
             MISSING_DESCRIPTION_HINT,
         ));
     };
-    skill.description = truncate_description(&paragraph, MAX_OPEN_FORMAT_DESCRIPTION_CHARS);
+    skill.description = truncate_description(&paragraph, MAX_AGENT_SKILLS_FORMAT_DESCRIPTION_CHARS);
     match entry {
         Some(entry) if text.is_none() && !entry.node.is_null() => {
             reader.add_error(

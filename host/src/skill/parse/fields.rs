@@ -7,16 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::model::{
-    Context, Diagnostic, Interaction, Skill, SkillInvocationRule, SkillRequirements, SourcePackage,
+    Diagnostic, Skill, SkillExecutionContext, SkillInvocationRule, SkillLifetime,
+    SkillRequirements, SourcePackage,
 };
 use super::describe::{body_start_line, find_shell_command_line, read_description};
 use super::diagnose::{SkillFileDiagnostics, fatal_diagnostic};
 use super::keys::{FrontMatterKeyKind, find_key_kind, find_similar_key};
 use super::limits::{
-    read_argument_declarations, read_path_patterns, read_side_effects, read_trust_level,
+    parse_side_effects_field, read_argument_declarations, read_path_patterns, read_trust_level,
 };
 use super::requires::{
-    generated_from_to_json, read_metadata, read_metadata_requirements, read_requires,
+    parse_skill_requirements, read_metadata, read_metadata_requirements, source_package_to_json,
 };
 use super::{FORMAT, SkillFile, tools};
 use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
@@ -31,13 +32,15 @@ const INVOCATION_RULES_BY_NAME: &[(&str, SkillInvocationRule)] = &[
     ("disabled", SkillInvocationRule::Disabled),
 ];
 
-const INTERACTIONS_BY_NAME: &[(&str, Interaction)] = &[
-    ("returning", Interaction::Returning),
-    ("conversational", Interaction::Conversational),
+const SKILL_LIFETIMES_BY_NAME: &[(&str, SkillLifetime)] = &[
+    ("returning", SkillLifetime::Returning),
+    ("conversational", SkillLifetime::Conversational),
 ];
 
-const CONTEXTS_BY_NAME: &[(&str, Context)] =
-    &[("inline", Context::Inline), ("fork", Context::Fork)];
+const SKILL_EXECUTION_CONTEXTS_BY_NAME: &[(&str, SkillExecutionContext)] = &[
+    ("inline", SkillExecutionContext::Inline),
+    ("fork", SkillExecutionContext::Fork),
+];
 
 pub(super) fn read_skill(
     file: &SkillFile<'_>,
@@ -115,8 +118,8 @@ fn empty_skill(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
         arguments: None,
         argument_names: Vec::new(),
         argument_hint: None,
-        interaction: Interaction::Returning,
-        context: Context::Inline,
+        interaction: SkillLifetime::Returning,
+        context: SkillExecutionContext::Inline,
         agent: None,
         model: None,
         effort: None,
@@ -200,7 +203,7 @@ fn read_known_front_matter_key(
             }
         }
         "metadata" => read_metadata(entry, skill, reader),
-        "requires" => match read_requires(&entry.node.to_json_value()) {
+        "requires" => match parse_skill_requirements(&entry.node.to_json_value()) {
             Some(requires) => skill.requires = requires,
             None => {
                 let text = "`requires` is not a mapping with `bins`, `any_bins` and `env`";
@@ -212,7 +215,7 @@ fn read_known_front_matter_key(
             }
         },
         "generated_from" => {
-            match serde_json::from_value::<SourcePackage>(generated_from_to_json(&entry.node)) {
+            match serde_json::from_value::<SourcePackage>(source_package_to_json(&entry.node)) {
                 Ok(from) => skill.generated_from = Some(from),
                 Err(_) => {
                     let text = "`generated_from` is not a mapping with `package`, `version` and `source_hash`";
@@ -221,26 +224,26 @@ fn read_known_front_matter_key(
             }
         }
         "interaction" => {
-            if let Some(interaction) = reader.read_choice(entry, INTERACTIONS_BY_NAME) {
+            if let Some(interaction) = reader.read_choice(entry, SKILL_LIFETIMES_BY_NAME) {
                 skill.interaction = interaction;
             }
         }
         "allowed-tools" => {
-            skill.spares = tools::read_approval_exemptions(&entry.node, &skill.dir, reader)
+            skill.spares = tools::parse_approval_exemptions(&entry.node, &skill.dir, reader)
         }
-        "library_depends" | "attach" => read_attach_or_library_depends(entry, skill, reader),
-        _ => read_restriction_key(entry, skill, reader),
+        "library_depends" | "attach" => parse_plugin_dependency_field(entry, skill, reader),
+        _ => parse_permission_field(entry, skill, reader),
     }
 }
 
 /// Reads the value of a key that restricts the skill or grants it rights.
-fn read_restriction_key(
+fn parse_permission_field(
     entry: &YamlMappingEntry,
     skill: &mut Skill,
     reader: &mut SkillFileDiagnostics,
 ) {
     match entry.key.as_str() {
-        "tools" => tools::read_tool_scope(entry, &mut skill.tools, reader),
+        "tools" => tools::read_tools_field(entry, &mut skill.tools, reader),
         "disallowed-tools" => {
             tools::read_denied_tools("disallowed-tools", &entry.node, &mut skill.tools, reader);
         }
@@ -259,10 +262,10 @@ fn read_restriction_key(
             skill.invocation = skill.invocation.max(stricter);
         }
         "user-invocable" => skill.user_invocable = reader.read_boolean(entry).unwrap_or(true),
-        "side_effects" => read_side_effects(entry, skill, reader),
+        "side_effects" => parse_side_effects_field(entry, skill, reader),
         "trust" => read_trust_level(entry, skill, reader),
         "context" => {
-            if let Some(context) = reader.read_choice(entry, CONTEXTS_BY_NAME) {
+            if let Some(context) = reader.read_choice(entry, SKILL_EXECUTION_CONTEXTS_BY_NAME) {
                 skill.context = context;
             }
         }
@@ -303,7 +306,7 @@ fn report_unknown_key(
     }
 }
 
-fn read_attach_or_library_depends(
+fn parse_plugin_dependency_field(
     entry: &YamlMappingEntry,
     skill: &mut Skill,
     reader: &mut SkillFileDiagnostics,

@@ -137,7 +137,7 @@ pub(super) fn find_similar_key(key: &str) -> Option<(&'static str, FrontMatterKe
 /// Returns the normal form of a key, without case, separators and invisible characters:
 /// `allowedTools`, `Allowed_Tools` and `allowed-tools` are equal.
 fn normalize_key(key: &str) -> String {
-    let key = super::super::name::key(key);
+    let key = super::super::name::normalize_skill_name(key);
     key.chars()
         .filter(|c| !matches!(c, '-' | '_' | ' ' | '.'))
         .collect()

@@ -37,7 +37,7 @@ const TRUST_LEVELS_BY_NAME: &[(&str, Trust)] = &[
     ("managed", Trust::Managed),
 ];
 
-pub(super) fn read_side_effects(
+pub(super) fn parse_side_effects_field(
     entry: &YamlMappingEntry,
     skill: &mut Skill,
     reader: &mut SkillFileDiagnostics,
@@ -136,7 +136,7 @@ fn unmatchable_pattern_reason(pattern: &str) -> Option<&'static str> {
         Some("`!` is a plain character here, and takes no files out")
     } else if is_drive(pattern) {
         Some("paths are those from the workspace, and have no drive")
-    } else if has_unescaping_backslash(pattern) {
+    } else if has_non_bracket_escape(pattern) {
         Some("`/` parts folders, and `\\` makes the next character a plain one")
     } else {
         None
@@ -145,7 +145,7 @@ fn unmatchable_pattern_reason(pattern: &str) -> Option<&'static str> {
 
 /// Whether the pattern contains a backslash that does not escape a bracket. In `app/\[id\].tsx`,
 /// each backslash escapes a bracket.
-fn has_unescaping_backslash(pattern: &str) -> bool {
+fn has_non_bracket_escape(pattern: &str) -> bool {
     let mut rest = pattern.chars();
     while let Some(c) = rest.next() {
         if c == '\\' && !rest.next().is_some_and(|next| "[]{}".contains(next)) {

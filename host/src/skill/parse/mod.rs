@@ -94,7 +94,7 @@ impl SkillFile<'_> {
     /// skill belongs to a plugin.
     #[must_use]
     pub fn id(&self) -> String {
-        match self.source.plugin() {
+        match self.source.plugin_name() {
             None => self.folder.to_owned(),
             Some(plugin) => format!("{plugin}:{}", self.folder),
         }

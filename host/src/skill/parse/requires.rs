@@ -49,7 +49,7 @@ fn read_name_list(value: Option<&Value>) -> Option<Vec<String>> {
     }
 }
 
-pub(super) fn read_requires(value: &Value) -> Option<SkillRequirements> {
+pub(super) fn parse_skill_requirements(value: &Value) -> Option<SkillRequirements> {
     let value = value.as_object()?;
     Some(SkillRequirements {
         bins: read_name_list(value.get("bins"))?,
@@ -64,8 +64,8 @@ pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillFi
     let values = skill.metadata.iter();
     let found: Vec<SkillRequirements> = values
         .filter_map(|(key, value)| match key.as_str() {
-            "requires" => read_requires(value),
-            _ => read_requires(value.get("requires")?),
+            "requires" => parse_skill_requirements(value),
+            _ => parse_skill_requirements(value.get("requires")?),
         })
         .collect();
     let mut is_too_much = false;
@@ -96,7 +96,7 @@ pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillFi
 }
 
 /// Returns the mapping of `generated_from` as JSON, with each value as it is written in the file.
-pub(super) fn generated_from_to_json(node: &YamlNode) -> Value {
+pub(super) fn source_package_to_json(node: &YamlNode) -> Value {
     let YamlNodeKind::Mapping(entries) = &node.kind else {
         return Value::Null;
     };

@@ -4,7 +4,7 @@
 use super::super::scope::SkillToolNamePattern;
 use super::*;
 use crate::grant::SideEffect;
-use crate::skill::{Context, Interaction, SkillInvocationRule};
+use crate::skill::{SkillExecutionContext, SkillInvocationRule, SkillLifetime};
 
 /// Malformed files, each with its only finding apart from notes. A finding begins with `-` if the
 /// file is not loaded, with `!` if only the user can start the skill, and with `~` if only the part
@@ -326,7 +326,7 @@ fn the_worked_example_loads_as_written() {
     );
     assert!(skill.tools.permits("finalize", Some("pensar")));
     assert!(!skill.tools.permits("bash", None));
-    assert_eq!(skill.interaction, Interaction::Returning);
+    assert_eq!(skill.interaction, SkillLifetime::Returning);
     // A skill cannot raise its own trust.
     assert_eq!(skill.trust, Trust::User);
     let findings: Vec<&str> = skill.diagnostics.iter().map(|d| d.text.as_str()).collect();
@@ -362,7 +362,7 @@ fn front_matter_keys_of_claude_code_are_applied_or_reported() {
     assert!(skill.tools.permits("bash", None));
     assert_eq!(skill.invocation, SkillInvocationRule::UserOnly);
     assert_eq!(skill.argument_hint.as_deref(), Some("[path]"));
-    assert_eq!(skill.context, Context::Fork);
+    assert_eq!(skill.context, SkillExecutionContext::Fork);
     assert_eq!(skill.paths, ["src/**/*.rs", "docs/*.md"]);
     let notes: Vec<String> = skill
         .diagnostics

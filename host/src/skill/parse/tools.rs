@@ -12,7 +12,7 @@ use super::super::scope::{RequestedApprovalExemption, SkillToolNamePattern, Tool
 use super::diagnose::SkillFileDiagnostics;
 use super::values;
 use crate::front_matter::{YamlMappingEntry, YamlNode, YamlNodeKind, YamlPosition};
-use crate::tool::command::{CommandPattern, runs_argument_programs};
+use crate::tool::command::{CommandPattern, is_program_launcher};
 
 /// Names of Claude Code's tools, each with the equivalent tools of this program.
 const CLAUDE_TOOL_EQUIVALENTS: &[(&str, &[&str])] = &[
@@ -37,7 +37,7 @@ const BASH_TOOL_NAME: &str = "bash";
 const MAX_TOOL_LIST_ENTRIES: usize = 500;
 
 /// Returns the names of this program's tools that are equivalent to a Claude Code tool.
-fn list_equivalent_tools(name: &str) -> &'static [&'static str] {
+fn list_claude_tool_equivalents(name: &str) -> &'static [&'static str] {
     let found = CLAUDE_TOOL_EQUIVALENTS
         .iter()
         .find(|(claude, _)| *claude == name);
@@ -46,7 +46,7 @@ fn list_equivalent_tools(name: &str) -> &'static [&'static str] {
 
 /// Whether Claude Code has a tool of this name that has equivalents in this program.
 pub(in super::super) fn is_claude_tool(name: &str) -> bool {
-    !list_equivalent_tools(name).is_empty()
+    !list_claude_tool_equivalents(name).is_empty()
 }
 
 /// Returns Claude Code's names of the tools that are equivalent to one of this program.
@@ -66,7 +66,7 @@ pub(in crate::skill) fn claude_tool_names(name: &str) -> impl Iterator<Item = &'
 ///   allow: [read_file, search]
 ///   deny: [bash]
 /// ```
-pub(super) fn read_tool_scope(
+pub(super) fn read_tools_field(
     entry: &YamlMappingEntry,
     scope: &mut ToolScope,
     reader: &mut SkillFileDiagnostics,
@@ -131,7 +131,7 @@ fn read_allowed_tools(
             reader.add_warning(place, text, hint);
             continue;
         }
-        let names = list_equivalent_tools(name);
+        let names = list_claude_tool_equivalents(name);
         // Names of other programs' tools begin with a capital letter; names of this program's tools
         // never do.
         if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -140,7 +140,7 @@ fn read_allowed_tools(
             continue;
         }
         if !names.is_empty() {
-            patterns.extend(equivalent_tool_patterns(name));
+            patterns.extend(claude_tool_equivalent_patterns(name));
             continue;
         }
         match SkillToolNamePattern::new(name) {
@@ -184,7 +184,7 @@ pub(super) fn read_denied_tools(
     reader: &mut SkillFileDiagnostics,
 ) {
     let n_faults = reader.n_faults;
-    let patterns = read_denied_patterns(key, node, reader);
+    let patterns = parse_denied_tool_patterns(key, node, reader);
     scope.deny.extend(patterns);
     if reader.n_faults > n_faults {
         // The tools that were meant to be denied are unknown: allow none.
@@ -192,7 +192,7 @@ pub(super) fn read_denied_tools(
     }
 }
 
-fn read_denied_patterns(
+fn parse_denied_tool_patterns(
     key: &str,
     node: &YamlNode,
     reader: &mut SkillFileDiagnostics,
@@ -204,7 +204,7 @@ fn read_denied_patterns(
             reader.add_error(place, text, "write `Tool` or `Tool(what)`");
             let name = item.split(['(', ')']).next().unwrap_or_default();
             patterns.extend(SkillToolNamePattern::new(name));
-            patterns.extend(equivalent_tool_patterns(name));
+            patterns.extend(claude_tool_equivalent_patterns(name));
             continue;
         };
         if specifier.is_some() {
@@ -220,21 +220,21 @@ fn read_denied_patterns(
                 reader.add_error(place, format!("`{key}`: `{name}` {why}"), hint);
             }
         }
-        patterns.extend(equivalent_tool_patterns(name));
+        patterns.extend(claude_tool_equivalent_patterns(name));
     }
     patterns
 }
 
 /// Returns patterns for this program's equivalents of a Claude Code tool.
-fn equivalent_tool_patterns(name: &str) -> impl Iterator<Item = SkillToolNamePattern> {
-    let names = list_equivalent_tools(name).iter();
+fn claude_tool_equivalent_patterns(name: &str) -> impl Iterator<Item = SkillToolNamePattern> {
+    let names = list_claude_tool_equivalents(name).iter();
     names.filter_map(|name| SkillToolNamePattern::new(name).ok())
 }
 
 /// Reads `allowed-tools`: calls that the author wants to run without an approval question. These
 /// entries never restrict tools. `folder` is the directory of the bundle, which `{baseDir}` expands
 /// to.
-pub(super) fn read_approval_exemptions(
+pub(super) fn parse_approval_exemptions(
     node: &YamlNode,
     folder: &Path,
     reader: &mut SkillFileDiagnostics,
@@ -259,14 +259,14 @@ pub(super) fn read_approval_exemptions(
     spares
 }
 
-type ExemptionErrorAndHint = (String, &'static str);
+type ApprovalExemptionParseError = (String, &'static str);
 
 fn parse_approval_exemption(
     name: &str,
     specifier: Option<&str>,
     folder: &Path,
-) -> Result<Vec<RequestedApprovalExemption>, ExemptionErrorAndHint> {
-    let names: Vec<&str> = match list_equivalent_tools(name) {
+) -> Result<Vec<RequestedApprovalExemption>, ApprovalExemptionParseError> {
+    let names: Vec<&str> = match list_claude_tool_equivalents(name) {
         [] => vec![name],
         names => names.to_vec(),
     };
@@ -303,7 +303,7 @@ fn parse_approval_exemption(
 fn expand_bundle_folder_placeholder(
     text: &str,
     folder: &Path,
-) -> Result<String, ExemptionErrorAndHint> {
+) -> Result<String, ApprovalExemptionParseError> {
     let is_placed = |name: &&&str| text.contains(**name);
     let Some(name) = BUNDLE_FOLDER_PLACEHOLDERS.iter().find(is_placed) else {
         return Ok(text.to_owned());
@@ -322,7 +322,7 @@ fn expand_bundle_folder_placeholder(
 
 /// Parses the command pattern in `Bash(…)`. `git log:*` is the same as `git log *`; a `:` before a
 /// star is allowed only at the end.
-fn parse_command_pattern(text: &str) -> Result<CommandPattern, ExemptionErrorAndHint> {
+fn parse_command_pattern(text: &str) -> Result<CommandPattern, ApprovalExemptionParseError> {
     const COMMAND_PATTERN_SYNTAX_HINT: &str =
         "write a command as it is typed, with `*` at its end: `Bash(git log *)`";
     let text = match text.strip_suffix(":*") {
@@ -336,7 +336,7 @@ fn parse_command_pattern(text: &str) -> Result<CommandPattern, ExemptionErrorAnd
     }
     // These programs run other programs, so running one without a question would allow every
     // command.
-    if runs_argument_programs(name) {
+    if is_program_launcher(name) {
         let hint = "name the program that it is to run; every command asks as usual";
         return Err(("would be every command".to_owned(), hint));
     }

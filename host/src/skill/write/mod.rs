@@ -12,7 +12,7 @@ mod open;
 use super::model::{Diagnostic, Severity, Skill, UnusableSkill};
 use super::parse::{FORMAT, ParsedSkillFileParts, SkillFile};
 use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
-pub use open::FormatLoss;
+pub use open::UnconvertibleSkillKey;
 
 /// Error of converting a skill to another format.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, SkillWriteError> {
             .insert(0, create_yaml_text_entry("skill_format", FORMAT));
     }
     let written = parts.write_parts(&document);
-    let skill = parse_written_skill(file, &written)?;
+    let skill = parse_modified_skill(file, &written)?;
     let before = before?;
     if !before.is_restricted {
         let differs = find_skill_difference(&before, &skill);
@@ -91,7 +91,7 @@ pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, SkillWriteError> {
 /// The file has faults.
 pub fn to_agent_skills_format(
     file: &SkillFile<'_>,
-) -> Result<(String, Vec<FormatLoss>), SkillWriteError> {
+) -> Result<(String, Vec<UnconvertibleSkillKey>), SkillWriteError> {
     let mut parts = file
         .split_into_parts()
         .map_err(|fault| SkillWriteError::Faults(vec![fault]))?;
@@ -100,11 +100,11 @@ pub fn to_agent_skills_format(
     whole.entries.extend(side);
     // Fail on any fault except missing quotes. A faulty skill loses rights, and the output must not
     // look as if the author had removed them.
-    let before = parse_written_skill(file, &parts.write_parts(&whole))?;
-    let (document, lost) = open::to_open_format_document(&whole, &before);
+    let before = parse_modified_skill(file, &parts.write_parts(&whole))?;
+    let (document, lost) = open::to_agent_skills_format_document(&whole, &before);
     let written = parts.write_parts(&document);
-    let after = parse_written_skill(file, &written)?;
-    match open::find_conversion_difference(&before, &after, &lost) {
+    let after = parse_modified_skill(file, &written)?;
+    match open::find_converted_skill_difference(&before, &after, &lost) {
         None => Ok((written, lost)),
         Some(what) => Err(SkillWriteError::Differs(what)),
     }
@@ -112,7 +112,7 @@ pub fn to_agent_skills_format(
 
 /// Parses `written`, the changed text of a skill file, without the `SKILL.json` next to the file.
 /// Returns an error if the text has a fault.
-fn parse_written_skill(file: &SkillFile<'_>, written: &str) -> Result<Skill, SkillWriteError> {
+fn parse_modified_skill(file: &SkillFile<'_>, written: &str) -> Result<Skill, SkillWriteError> {
     let again = SkillFile {
         bytes: written.as_bytes(),
         side: None,

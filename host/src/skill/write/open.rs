@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::model::{Interaction, Skill, SkillInvocationRule, SkillRequirements};
+use super::super::model::{Skill, SkillInvocationRule, SkillLifetime, SkillRequirements};
 use super::super::parse::claude_tool_names;
 use super::super::scope::SkillToolNamePattern;
 use super::{create_yaml_text_entry, new_yaml_entry};
@@ -17,7 +17,7 @@ use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind
 
 /// Key of `corteza.skill/v1` that the open format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FormatLoss {
+pub struct UnconvertibleSkillKey {
     /// Key of the front matter.
     pub key: &'static str,
     /// Description of the loss.
@@ -41,17 +41,17 @@ const KEYS_MISSING_IN_OPEN_FORMAT: [&str; 10] = [
 ];
 
 /// Keys in `metadata` under which requirements may be written.
-const REQUIREMENT_METADATA_KEYS: [&str; 2] = ["requires", "rind"];
+const METADATA_KEYS_FOR_SKILL_REQUIREMENTS: [&str; 2] = ["requires", "rind"];
 
 /// Converts the front matter to the open Agent Skills format. Also returns a list of the keys that
 /// this format cannot express.
-pub(super) fn to_open_format_document(
+pub(super) fn to_agent_skills_format_document(
     old: &YamlDocument,
     skill: &Skill,
-) -> (YamlDocument, Vec<FormatLoss>) {
+) -> (YamlDocument, Vec<UnconvertibleSkillKey>) {
     let mut lost = Vec::new();
     let mut lose = |key, text: String, is_restriction| {
-        lost.push(FormatLoss {
+        lost.push(UnconvertibleSkillKey {
             key,
             text,
             is_restriction,
@@ -79,7 +79,7 @@ pub(super) fn to_open_format_document(
     if skill.invocation == SkillInvocationRule::Disabled {
         set_document_key(&mut new, "user-invocable", flag(false));
     }
-    convert_tool_lists(old, skill, &mut new, &mut lose);
+    convert_tool_lists_to_disallowed_tools(old, skill, &mut new, &mut lose);
     if !skill.side_effects.is_empty() {
         lose(
             "side_effects",
@@ -94,7 +94,7 @@ pub(super) fn to_open_format_document(
             true,
         );
     }
-    if skill.interaction == Interaction::Conversational {
+    if skill.interaction == SkillLifetime::Conversational {
         lose("interaction", "it ends with its turn".to_owned(), false);
     }
     if !skill.library_depends.is_empty() {
@@ -132,12 +132,12 @@ pub(super) fn to_open_format_document(
         );
     }
     if let Some(requires) = old.get("requires") {
-        move_requires_to_metadata(requires, &mut new, skill, &mut lose);
+        move_requirements_to_metadata(requires, &mut new, skill, &mut lose);
     }
     (new, lost)
 }
 
-fn convert_tool_lists(
+fn convert_tool_lists_to_disallowed_tools(
     old: &YamlDocument,
     skill: &Skill,
     new: &mut YamlDocument,
@@ -177,7 +177,7 @@ fn convert_tool_lists(
 
 /// Moves `requires` into `metadata`, where programs for every format read it. Existing entries are
 /// kept.
-fn move_requires_to_metadata(
+fn move_requirements_to_metadata(
     requires: &YamlMappingEntry,
     new: &mut YamlDocument,
     skill: &Skill,
@@ -186,7 +186,7 @@ fn move_requires_to_metadata(
     if skill.requires.is_empty() {
         return;
     }
-    let free = REQUIREMENT_METADATA_KEYS
+    let free = METADATA_KEYS_FOR_SKILL_REQUIREMENTS
         .into_iter()
         .find(|place| !skill.metadata.contains_key(*place));
     let Some(place) = free else {
@@ -236,10 +236,10 @@ fn text_list_node(texts: &[String]) -> YamlNodeKind {
 
 /// Returns the first part, other than the lost keys, in which the converted skill differs from the
 /// original.
-pub(super) fn find_conversion_difference(
+pub(super) fn find_converted_skill_difference(
     before: &Skill,
     after: &Skill,
-    lost: &[FormatLoss],
+    lost: &[UnconvertibleSkillKey],
 ) -> Option<&'static str> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
     let (mut want, mut got) = (before.clone(), after.clone());
@@ -257,7 +257,7 @@ pub(super) fn find_conversion_difference(
         want.trust = got.trust;
     }
     if is_lost("interaction") {
-        want.interaction = Interaction::Returning;
+        want.interaction = SkillLifetime::Returning;
     }
     if is_lost("library_depends") {
         want.library_depends.clear();
@@ -277,7 +277,7 @@ pub(super) fn find_conversion_difference(
     if is_lost("requires") {
         want.requires = got.requires.clone();
     }
-    let moved = REQUIREMENT_METADATA_KEYS
+    let moved = METADATA_KEYS_FOR_SKILL_REQUIREMENTS
         .into_iter()
         .find(|place| !want.metadata.contains_key(*place));
     moved.map(|place| got.metadata.remove(place));

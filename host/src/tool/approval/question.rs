@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::SessionCallApproval;
+use super::SessionWideToolApproval;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::dispatch::PluginAttributedText;
 use crate::text::{escape_and_truncate_line, escape_to_one_line};
@@ -96,7 +96,7 @@ impl Question {
         let tool = escape_to_one_line(&spec.name);
         // The question of a hook is about this call only, so "always" is not offered.
         let covers = match reasons.is_empty() {
-            true => subject.always_answer_scopes(&tool),
+            true => subject.session_approval_scopes(&tool),
             false => Err("a plugin asks about each call".to_owned()),
         };
         let parts = covers.clone().unwrap_or_default();
@@ -133,10 +133,10 @@ impl Question {
         self
     }
 
-    /// Adds the [current state](crate::tool::Tool::target) of the call's target, shown below the
-    /// name of the file.
+    /// Adds the [current state](crate::tool::Tool::describe_call_target) of the call's target,
+    /// shown below the name of the file.
     #[must_use]
-    pub fn with_target_state(mut self, target: Option<String>) -> Self {
+    pub fn with_call_target_description(mut self, target: Option<String>) -> Self {
         let shown = target.map(|text| FileChangePreviewLine {
             mark: "now: ",
             text: escape_to_one_line(&text),
@@ -146,7 +146,8 @@ impl Question {
         self
     }
 
-    /// Adds the [change](crate::tool::Tool::change) that the call would make to a file.
+    /// Adds the [change](crate::tool::Tool::preview_file_change) that the call would make to a
+    /// file.
     #[must_use]
     pub fn with_file_change(mut self, change: Option<ProposedFileChange>) -> Self {
         self.change = change.map(Box::new);
@@ -193,16 +194,18 @@ impl Question {
 
     /// Returns the keys of the approvals that the call needs to run without a question: each must
     /// have an "always" answer. Empty if no such answer is possible.
-    pub(super) fn approval_keys(&self) -> impl Iterator<Item = [u8; 32]> {
+    pub(super) fn required_approval_hashes(&self) -> impl Iterator<Item = [u8; 32]> {
         let key = |part: &String| *blake3::keyed_hash(&self.tool_key, part.as_bytes()).as_bytes();
         self.parts.iter().map(key)
     }
 
     /// Returns the permissions that an "always" answer to this question grants, one for each
     /// covered part of the call.
-    pub(super) fn approvals_from_always_answer(&self) -> impl Iterator<Item = SessionCallApproval> {
+    pub(super) fn approvals_from_always_answer(
+        &self,
+    ) -> impl Iterator<Item = SessionWideToolApproval> {
         let parts = self.parts.iter();
-        parts.map(|part| SessionCallApproval {
+        parts.map(|part| SessionWideToolApproval {
             tool: self.tool.clone(),
             plugin: self.plugin.clone(),
             by: self.by.clone(),

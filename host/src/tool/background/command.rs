@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::BackgroundCommandEndCallback;
 use super::unread::UnreadCommandOutput;
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 use crate::secret::SecretScanner;
 use crate::text::escape_and_truncate_line;
 use crate::tool::live::RunningToolCallOutput;
@@ -47,7 +47,7 @@ pub struct BackgroundCommandOutcome {
 
 impl BackgroundCommandOutcome {
     /// Creates the outcome of a command that could not be started, for the reason `why`.
-    pub(in crate::tool) fn start_failure(why: &str) -> Self {
+    pub(in crate::tool) fn from_start_failure(why: &str) -> Self {
         Self {
             words: format!("`bash` is refused: {why}"),
             cause: None,
@@ -160,14 +160,14 @@ impl BackgroundCommand {
     /// is kept.
     pub fn stop(&self, why: &str) {
         if self.is_running() {
-            lock(&self.stop_reason).get_or_insert_with(|| why.to_owned());
+            lock_ignoring_poison(&self.stop_reason).get_or_insert_with(|| why.to_owned());
             self.cancel.cancel();
         }
     }
 
     /// Returns the reason passed to [`Self::stop`]; `None` if the command was not stopped.
     pub(in crate::tool) fn stop_reason(&self) -> Option<String> {
-        lock(&self.stop_reason).clone()
+        lock_ignoring_poison(&self.stop_reason).clone()
     }
 
     /// Returns the token that stops the command when it is cancelled.
@@ -183,12 +183,12 @@ impl BackgroundCommand {
     /// Returns the callback that receives the output of the command's process.
     pub(in crate::tool) fn output_callback(self: &Arc<Self>) -> OutputBytesCallback {
         let own = self.clone();
-        Arc::new(move |_, bytes| own.push(bytes))
+        Arc::new(move |_, bytes| own.append_output(bytes))
     }
 
-    fn push(&self, bytes: &[u8]) {
+    fn append_output(&self, bytes: &[u8]) {
         self.live.push(bytes);
-        lock(&self.unread).push(bytes);
+        lock_ignoring_poison(&self.unread).push(bytes);
         let n_new = bytes.len() as u64;
         let n_before = self.n_written.fetch_add(n_new, Ordering::Relaxed);
         if n_before.saturating_add(n_new) > MAX_TOTAL_COMMAND_OUTPUT_BYTES {
@@ -205,13 +205,16 @@ impl BackgroundCommand {
     pub fn take_unread_output(&self) -> String {
         // Check `is_over` first, so that all text written before the end is in the last output.
         let is_over = !self.is_running();
-        lock(&self.unread).take_new_output(is_over)
+        lock_ignoring_poison(&self.unread).take_new_output(is_over)
     }
 
     /// Returns the number of output lines that the model has not read.
     #[must_use]
     pub fn n_unread_output_lines(&self) -> usize {
-        lock(&self.unread).peek(true).lines().count()
+        lock_ignoring_poison(&self.unread)
+            .peek(true)
+            .lines()
+            .count()
     }
 
     /// Waits until the command has ended, and returns its outcome.
@@ -230,7 +233,11 @@ impl BackgroundCommand {
         loop {
             let grown = self.grown.notified();
             let is_over = !self.is_running();
-            if is_over || lock(&self.unread).peek(false).contains(text) {
+            if is_over
+                || lock_ignoring_poison(&self.unread)
+                    .peek(false)
+                    .contains(text)
+            {
                 return;
             }
             tokio::select! {

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 
 pub use command::{BackgroundCommand, BackgroundCommandOutcome};
 
-use crate::lock::lock;
+use crate::lock::lock_ignoring_poison;
 
 /// Maximum number of background commands of a session that run at the same time, including those of
 /// subagents. The host measures the memory and disk use of each command several times a second.
@@ -66,20 +66,20 @@ struct BackgroundCommandList {
 impl_partial_debug!(
     BackgroundCommands,
     self,
-    n_commands = lock(&self.0).commands.len()
+    n_commands = lock_ignoring_poison(&self.0).commands.len()
 );
 
 impl BackgroundCommands {
     /// Sets the function that is called when a command ends, for commands that start from now on.
     /// Replaces an earlier function.
     pub fn set_end_callback(&self, on_end: BackgroundCommandEndCallback) {
-        lock(&self.0).on_end = Some(on_end);
+        lock_ignoring_poison(&self.0).on_end = Some(on_end);
     }
 
     /// Reserves all numbers up to `number`, so that no new command gets them: the conversation may
     /// contain ids of commands from an earlier run.
     pub(crate) fn reserve_command_numbers(&self, number: u32) {
-        let mut list = lock(&self.0);
+        let mut list = lock_ignoring_poison(&self.0);
         list.last_number = list.last_number.max(number);
     }
 
@@ -95,7 +95,7 @@ impl BackgroundCommands {
         line: &str,
         secrets: &[(String, String)],
     ) -> Result<Arc<BackgroundCommand>, String> {
-        let mut list = lock(&self.0);
+        let mut list = lock_ignoring_poison(&self.0);
         if list.is_closed {
             return Err("the session has ended".to_owned());
         }
@@ -131,13 +131,15 @@ impl BackgroundCommands {
 
     /// Removes a command that could not be started from the list.
     pub(in crate::tool) fn remove_unstarted_command(&self, id: &str) {
-        lock(&self.0).commands.retain(|one| one.id() != id);
+        lock_ignoring_poison(&self.0)
+            .commands
+            .retain(|one| one.id() != id);
     }
 
     /// Returns all commands that run, oldest first.
     #[must_use]
     pub fn running_commands(&self) -> Vec<Arc<BackgroundCommand>> {
-        let list = lock(&self.0);
+        let list = lock_ignoring_poison(&self.0);
         let running = list.commands.iter().filter(|one| one.is_running());
         running.cloned().collect()
     }
@@ -145,7 +147,7 @@ impl BackgroundCommands {
     /// Returns an agent's commands that are running or have ended recently, oldest first.
     #[must_use]
     pub fn commands_of_agent(&self, agent: &str) -> Vec<Arc<BackgroundCommand>> {
-        let list = lock(&self.0);
+        let list = lock_ignoring_poison(&self.0);
         let own = list.commands.iter().filter(|one| one.agent_name() == agent);
         own.cloned().collect()
     }
@@ -179,7 +181,7 @@ impl BackgroundCommands {
     /// Signals all commands to stop, without waiting, and refuses new ones. Returns the commands
     /// that were running.
     fn signal_all_to_stop(&self) -> Vec<Arc<BackgroundCommand>> {
-        lock(&self.0).is_closed = true;
+        lock_ignoring_poison(&self.0).is_closed = true;
         let running = self.running_commands();
         running
             .iter()

@@ -6,7 +6,7 @@
 //! the beginning of a secret, so that no secret is split over two answers. Start from
 //! [`UnreadCommandOutput::take_new_output`].
 
-use crate::tool::live::len_without_secret_start;
+use crate::tool::live::length_before_partial_secret;
 use crate::tool::process::CapturedOutput;
 
 /// Maximum size of the unread output that is kept, in bytes. Of longer output, the first half and
@@ -15,11 +15,11 @@ const MAX_KEPT_UNREAD_OUTPUT_BYTES: usize = 128 << 10;
 
 /// Maximum number of bytes at the end of the output that are not returned yet, because they may be
 /// the beginning of a secret.
-const MAX_WITHHELD_OUTPUT_END_BYTES: usize = 8 << 10;
+const MAX_WITHHELD_OUTPUT_BYTES: usize = 8 << 10;
 
 /// Minimum length of an incomplete secret, in bytes. If output was lost, the text after the gap may
 /// begin with the end of a secret; from this length on, that end is removed.
-const MIN_REMOVED_SECRET_END_BYTES: usize = 3;
+const MIN_REMOVED_PARTIAL_SECRET_BYTES: usize = 3;
 
 /// Beginnings of the first and the last line of a PEM block, which may contain a private key.
 const PEM_BLOCK_LINE_PREFIXES: [&str; 2] = ["-----BEGIN ", "-----END "];
@@ -88,16 +88,16 @@ impl UnreadCommandOutput {
         let (head, n_left_out, tail) = self.captured.scrolled_off_text();
         let mut text = format!("{}{head}", self.held);
         if n_left_out > 0 {
-            text.truncate(self.end_before_partial_secret(&text, text.len()));
+            text.truncate(self.find_secret_safe_end(&text, text.len()));
             text.push_str(&format!("\n[… {n_left_out} bytes left out …]\n"));
             text.push_str(self.remove_leading_secret_part(&tail));
         }
         let n_final = text.len();
         text.push_str(&self.captured.rows_on_screen());
-        let start = common_leading_lines_length(&self.read_rows, &text);
+        let start = count_already_read_bytes(&self.read_rows, &text);
         let end = match is_over {
             true => text.len(),
-            false => start + self.find_returnable_output_end(text.get(start..).unwrap_or_default()),
+            false => start + self.find_withheld_output_start(text.get(start..).unwrap_or_default()),
         };
         UnmaskedCommandOutput {
             text,
@@ -110,14 +110,13 @@ impl UnreadCommandOutput {
     /// Returns the offset up to which `text` can be returned while more output may follow. The text
     /// after the offset is the last word of an unfinished line, a possible beginning of a secret,
     /// or a key block without its last line.
-    fn find_returnable_output_end(&self, text: &str) -> usize {
-        let from =
-            text.floor_char_boundary(text.len().saturating_sub(MAX_WITHHELD_OUTPUT_END_BYTES));
+    fn find_withheld_output_start(&self, text: &str) -> usize {
+        let from = text.floor_char_boundary(text.len().saturating_sub(MAX_WITHHELD_OUTPUT_BYTES));
         let last = text.get(from..).unwrap_or_default();
         let mut end = match last.rfind(char::is_whitespace) {
             _ if text.ends_with('\n') => text.len(),
             Some(at) => text.ceil_char_boundary(from + at + 1),
-            // The last `MAX_WITHHELD_OUTPUT_END_BYTES` bytes have no white space and are longer
+            // The last `MAX_WITHHELD_OUTPUT_BYTES` bytes have no white space and are longer
             // than any key, so the line can be returned up to its end.
             None if from > 0 => text.len(),
             None => 0,
@@ -128,16 +127,16 @@ impl UnreadCommandOutput {
         {
             end = end.min(from + at);
         }
-        self.end_before_partial_secret(text, end)
+        self.find_secret_safe_end(text, end)
     }
 
     /// Returns the last offset in `text`, at most `end`, that is not inside a secret or the
     /// beginning of a secret.
-    fn end_before_partial_secret(&self, text: &str, mut end: usize) -> usize {
+    fn find_secret_safe_end(&self, text: &str, mut end: usize) -> usize {
         for (_, secret) in &self.secrets {
             let kept = text.get(..end).unwrap_or_default();
             if !kept.ends_with(secret.as_str()) {
-                end = len_without_secret_start(kept, secret);
+                end = length_before_partial_secret(kept, secret);
             }
             // If a secret overlaps itself, `end` may still be inside an occurrence of it. Then move
             // `end` to the start of that occurrence.
@@ -160,7 +159,7 @@ impl UnreadCommandOutput {
         });
         let longest = rests
             .max()
-            .filter(|length| *length >= MIN_REMOVED_SECRET_END_BYTES);
+            .filter(|length| *length >= MIN_REMOVED_PARTIAL_SECRET_BYTES);
         text.get(longest.unwrap_or(0)..).unwrap_or_default()
     }
 
@@ -178,7 +177,7 @@ impl UnreadCommandOutput {
 
 /// Returns the length, in bytes, of the lines at the beginning of `text` that equal the lines of
 /// `read`, the rows that the model has read.
-fn common_leading_lines_length(read: &str, text: &str) -> usize {
+fn count_already_read_bytes(read: &str, text: &str) -> usize {
     let lines = read.split_inclusive('\n').zip(text.split_inclusive('\n'));
     let same = lines.take_while(|(read, line)| read == line);
     let n = same.map(|(line, _)| line.len()).sum();

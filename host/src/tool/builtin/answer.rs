@@ -17,7 +17,7 @@ const SIGXFSZ: i32 = 25;
 const SIGNAL_EXIT_CODE_OFFSET: i32 = 128;
 
 /// Minimum number of removed bytes of output for which the answer says that bytes were removed.
-const MIN_REPORTED_REMOVED_BYTES: u64 = 1024;
+const OUTPUT_REMOVAL_NOTE_THRESHOLD_BYTES: u64 = 1024;
 
 pub(super) struct FinishedCommandAnswer<'a> {
     pub(super) finished: &'a FinishedProcess,
@@ -53,7 +53,7 @@ impl FinishedCommandAnswer<'_> {
         let cause = self.describe_likely_cause(&content);
         let mut content = append_renamed_file_notes(content, self.refused);
         let cleaned = finished.stdout.n_removed_bytes();
-        if cleaned >= MIN_REPORTED_REMOVED_BYTES {
+        if cleaned >= OUTPUT_REMOVAL_NOTE_THRESHOLD_BYTES {
             content.push_str(&format!(
                 "[left out: {cleaned} bytes of terminal control sequences and overwritten lines]\n"
             ));

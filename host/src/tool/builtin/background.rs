@@ -65,7 +65,7 @@ pub(super) fn background_tool() -> SharedTool {
 async fn run_background_tool_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
     let agent = &*ctx.caller.context.agent;
     let Some(commands) = &ctx.background else {
-        return ToolOutput::error(
+        return ToolOutput::from_error_content(
             "this call belongs to no session, so no command runs in its background",
         );
     };
@@ -74,7 +74,7 @@ async fn run_background_tool_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput
     };
     let own = commands.commands_of_agent(agent);
     let Some(command) = own.into_iter().find(|one| one.id() == id) else {
-        return ToolOutput::error(format!(
+        return ToolOutput::from_error_content(format!(
             "there is no command `{}` in the background: commands end with the program, and ended ones are forgotten \
                  after some time. {}",
             escape_and_truncate_line(id, MAX_QUOTED_COMMAND_ID_BYTES),

@@ -23,7 +23,8 @@ use super::super::process::{
     FinishedProcess, OutputBytesCallback, OutputPipeMode, ProcessRunError, ProcessSpec,
 };
 use super::super::repository::{
-    GitControlFilesBeforeCommand, RunningCommandRecordFile, rename_files_of_interrupted_commands,
+    GitControlFilesBeforeCommand, RunningCommandRecordFile,
+    disable_git_files_of_interrupted_commands,
 };
 use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
@@ -33,8 +34,8 @@ use super::in_background::{
     UnreportedBackgroundCommand, run_background_command, run_with_sh_fallback,
 };
 use super::{
-    CommandConfinementAndEnvironment, CommandConfinementMode, ProcessConfinementAndKeeper,
-    build_tool_spec, run_with_parsed_arguments,
+    CommandConfinementAndEnvironment, CommandConfinementMode, ProcessConfinementSettings,
+    build_tool_spec, parse_arguments_and_run_tool,
 };
 use crate::message::{EffectClass, ToolSpec};
 
@@ -151,13 +152,13 @@ impl BashTool {
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let ProcessConfinementAndKeeper {
+        let ProcessConfinementSettings {
             mut confine,
             keeper,
-        } = match self.commands.process_containment().await {
+        } = match self.commands.resolve_process_confinement().await {
             Ok(around) => around,
             Err(why) => {
-                return ToolOutput::error(format!(
+                return ToolOutput::from_error_content(format!(
                     "`bash` is refused: commands {why}. The operator can see more with `rind doctor`. Use the other tools."
                 ));
             }
@@ -188,11 +189,13 @@ impl BashTool {
         // Spawn a separate task: if this future is dropped, the task still stops the command and
         // checks the files that the command left.
         let (result, refused) =
-            match tokio::spawn(run_and_rename_git_executed_files(process, cancel)).await {
+            match tokio::spawn(run_command_and_rename_git_control_files(process, cancel)).await {
                 Ok(Ok(ended)) => ended,
-                Ok(Err(why)) => return ToolOutput::error(format!("`bash` is refused: {why}")),
+                Ok(Err(why)) => {
+                    return ToolOutput::from_error_content(format!("`bash` is refused: {why}"));
+                }
                 Err(error) => {
-                    return ToolOutput::fault(format!(
+                    return ToolOutput::from_fault_content(format!(
                         "`bash` failed because of an internal error: {error}"
                     ));
                 }
@@ -206,7 +209,10 @@ impl BashTool {
                 secrets,
             }
             .format_output(),
-            Err(error) => ToolOutput::error(append_renamed_file_notes(error.to_string(), &refused)),
+            Err(error) => ToolOutput::from_error_content(append_renamed_file_notes(
+                error.to_string(),
+                &refused,
+            )),
         }
     }
 }
@@ -243,7 +249,7 @@ impl BashTool {
         ctx: &ToolCtx,
     ) -> ToolOutput {
         let Some(commands) = &ctx.background else {
-            return ToolOutput::error(
+            return ToolOutput::from_error_content(
                 "`background` is refused: this call belongs to no session that could end the command; run it without",
             );
         };
@@ -251,7 +257,11 @@ impl BashTool {
         let agent = &ctx.caller.context.agent;
         let command = match commands.register_command(agent, &asked.command, &secrets) {
             Ok(command) => command,
-            Err(why) => return ToolOutput::error(format!("the command was not started: {why}")),
+            Err(why) => {
+                return ToolOutput::from_error_content(format!(
+                    "the command was not started: {why}"
+                ));
+            }
         };
         let limit = asked.timeout_seconds.map(Duration::from_secs);
         let process = ProcessSpec {
@@ -280,7 +290,7 @@ fn output_forwarding_callback(
 
 /// Search for files that a program leaves in its writable directories and that git would run.
 /// `None` if the program is not confined.
-pub(crate) struct GitExecutedFilesSearch(Option<RecordedGitFilesBeforeCommand>);
+pub(crate) struct GitControlFileSearch(Option<RecordedGitFilesBeforeCommand>);
 
 /// Files of git repositories before a command, and the record of them on disk, which remains if
 /// Rind is killed.
@@ -291,11 +301,11 @@ struct RecordedGitFilesBeforeCommand {
     earlier: Vec<String>,
 }
 
-impl GitExecutedFilesSearch {
+impl GitControlFileSearch {
     /// Records the state of the directories that a program in `root` may change, and first searches
     /// for files of commands that were interrupted earlier. Does nothing if the program is not
     /// confined. Before `deadline` has passed, the program must have ended or
-    /// [`Self::rename_files_and_rescan`] must have been called.
+    /// [`Self::rename_files_during_command`] must have been called.
     ///
     /// # Errors
     /// The record cannot be written. The program must not be started: if Rind were killed, no later
@@ -320,7 +330,7 @@ impl GitExecutedFilesSearch {
                     earlier: Vec::new(),
                 });
             };
-            let earlier = rename_files_of_interrupted_commands(&records);
+            let earlier = disable_git_files_of_interrupted_commands(&records);
             let before = GitControlFilesBeforeCommand::scan_before_command(&folders);
             let record = RunningCommandRecordFile::create(&records, &before, deadline).map_err(|error| {
                 let why = format!(
@@ -347,7 +357,7 @@ impl GitExecutedFilesSearch {
     /// Renames the files that the running program has created so far and that git would run, such
     /// as hooks. Replaces the command's record on disk by one that is valid for another `period`.
     /// Returns a line for each renamed file.
-    pub(super) async fn rename_files_and_rescan(
+    pub(super) async fn rename_files_during_command(
         self,
         confine: &ConfinementPermissions,
         period: Duration,
@@ -376,7 +386,7 @@ impl GitExecutedFilesSearch {
 
     /// Renames the files that the program left and that git would run, and removes the record.
     /// Returns a line for each file.
-    pub(crate) async fn rename_dangerous_files(self) -> Vec<String> {
+    pub(crate) async fn rename_files_after_command(self) -> Vec<String> {
         let Some(started) = self.0 else {
             return Vec::new();
         };
@@ -398,18 +408,18 @@ impl GitExecutedFilesSearch {
 
 /// Runs the command, then renames the files that the command left and that git would run. The error
 /// is the reason why the command was not started.
-async fn run_and_rename_git_executed_files(
+async fn run_command_and_rename_git_control_files(
     process: ProcessSpec,
     cancel: CancellationToken,
 ) -> Result<(Result<FinishedProcess, ProcessRunError>, Vec<String>), String> {
-    let look = GitExecutedFilesSearch::scan_before_command(
+    let look = GitControlFileSearch::scan_before_command(
         &process.cwd,
         process.confine.as_ref(),
         process.deadline,
     )
     .await?;
     let result = run_with_sh_fallback(process, &cancel).await;
-    Ok((result, look.rename_dangerous_files().await))
+    Ok((result, look.rename_files_after_command().await))
 }
 
 impl Tool for BashTool {
@@ -417,11 +427,11 @@ impl Tool for BashTool {
         &self.spec
     }
 
-    fn may(&self) -> Arc<[String]> {
+    fn plugin_permission_texts(&self) -> Arc<[String]> {
         self.may.clone()
     }
 
-    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
+    fn resolve_call_subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let command = arguments.get("command").and_then(Value::as_str);
         let command = Command::parse(command.unwrap_or_default());
         let command = command.resolve_redirections(|path| self.resolve_path(path));
@@ -429,6 +439,6 @@ impl Tool for BashTool {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        run_with_parsed_arguments(value, |asked| self.run_command(asked, ctx))
+        parse_arguments_and_run_tool(value, |asked| self.run_command(asked, ctx))
     }
 }

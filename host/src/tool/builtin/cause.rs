@@ -10,17 +10,17 @@ use super::super::process::confine::{ConfinementPermissions, Limits};
 use crate::text::escape_and_truncate_line;
 
 /// Size of the end of the output that is searched, in bytes. Programs print the cause last.
-const SEARCHED_OUTPUT_END_BYTES: usize = 4096;
+const FAILURE_CAUSE_SEARCH_BYTES: usize = 4096;
 
 /// Maximum length of a path that a hint quotes, in bytes.
 const MAX_QUOTED_PATH_BYTES: usize = 200;
 
 /// Directories of which each command gets a private instance. No setting makes the machine's files
 /// in these directories visible to commands.
-const COMMAND_PRIVATE_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
+const FOLDERS_PRIVATE_TO_EACH_COMMAND: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 
 /// Messages, in lower case, of name lookups and connections that fail without a network.
-const NO_NETWORK_ERROR_PHRASES: &[&str] = &[
+const MISSING_NETWORK_ERROR_PHRASES: &[&str] = &[
     "could not resolve host",
     "could not resolve proxy",
     "couldn't resolve host",
@@ -68,13 +68,13 @@ pub(super) fn find_failure_cause(
     content: &str,
     confinement: &ConfinementPermissions,
 ) -> Option<String> {
-    let start = content.len().saturating_sub(SEARCHED_OUTPUT_END_BYTES);
+    let start = content.len().saturating_sub(FAILURE_CAUSE_SEARCH_BYTES);
     let last = &content[content.ceil_char_boundary(start)..];
     let lower = last.to_lowercase();
     if let Some(limit) = describe_reached_limit(&lower, &confinement.limits) {
         return Some(format!("[limit: {limit}]"));
     }
-    if !confinement.network && contains_any_word(&lower, NO_NETWORK_ERROR_PHRASES) {
+    if !confinement.network && contains_any_word(&lower, MISSING_NETWORK_ERROR_PHRASES) {
         return Some(
             "[sandbox: commands have no network; `network = true` in [sandbox] of config.toml allows it]"
                 .to_owned(),
@@ -168,7 +168,7 @@ fn explain_blocked_path(line: &str, confinement: &ConfinementPermissions) -> Opt
 }
 
 fn is_in_command_private_folder(path: &Path) -> bool {
-    COMMAND_PRIVATE_FOLDERS
+    FOLDERS_PRIVATE_TO_EACH_COMMAND
         .iter()
         .any(|own| path.starts_with(own))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::super::process::VariablesToPass;
 use super::super::process::confine::ConfinementPermissions;
-use super::RetryingConfinement;
+use super::RetriedConfinementSetup;
 
 /// Confinement and environment of commands and scripts. By default, they run unconfined and with
 /// the usual environment variables.
@@ -42,7 +42,7 @@ pub enum CommandConfinementMode {
     Refused(String),
     /// Confinement whose setup has failed. Each call tries the setup again and is refused if it
     /// still fails.
-    RetryingConfinement(RetryingConfinement),
+    RetryingConfinement(RetriedConfinementSetup),
 }
 
 impl CommandConfinementMode {
@@ -69,7 +69,7 @@ impl From<CommandConfinementMode> for CommandConfinementAndEnvironment {
 /// Confinement and keeper of a process:
 /// [`ProcessSpec::confine`](crate::tool::process::ProcessSpec::confine) and
 /// [`ProcessSpec::keeper`](crate::tool::process::ProcessSpec::keeper).
-pub(crate) struct ProcessConfinementAndKeeper {
+pub(crate) struct ProcessConfinementSettings {
     pub(crate) confine: Option<ConfinementPermissions>,
     pub(crate) keeper: Option<PathBuf>,
 }
@@ -90,7 +90,9 @@ impl CommandConfinementAndEnvironment {
     /// Returns the confinement of a program that runs with these settings, and the path of the
     /// binary that ends its processes (the keeper). The error is the reason why the program must
     /// not run, worded as the predicate of a sentence that begins with "commands".
-    pub(crate) async fn process_containment(&self) -> Result<ProcessConfinementAndKeeper, String> {
+    pub(crate) async fn resolve_process_confinement(
+        &self,
+    ) -> Result<ProcessConfinementSettings, String> {
         let (confine, keeper) = match self.confining.clone() {
             CommandConfinementMode::Free => (None, None),
             CommandConfinementMode::Kept(keeper) => (None, Some(keeper)),
@@ -113,6 +115,6 @@ impl CommandConfinementAndEnvironment {
                 }
             }
         };
-        Ok(ProcessConfinementAndKeeper { confine, keeper })
+        Ok(ProcessConfinementSettings { confine, keeper })
     }
 }

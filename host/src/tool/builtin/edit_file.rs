@@ -12,7 +12,7 @@ use super::super::workspace::{ExpectedFileState, Workspace, WorkspaceError};
 use super::super::{ProposedFileChange, SharedTool, ToolOutput};
 use super::edit_text::{TextReplacement, TextReplacementResult, replace_text};
 use super::stale::{self, MAX_COMPARED_FILE_BYTES};
-use super::{FileTool, FileToolCall, format_count_with_noun, new_file_tool};
+use super::{FileTool, FileToolCall, build_file_tool, format_count_with_noun};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub(super) fn edit_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
         check: find_edit_refusal_reason,
         change: preview_edit,
-        ..new_file_tool(
+        ..build_file_tool(
             "edit_file",
             "Replaces a text in a file of the workspace by another. Give enough lines around the change for the old text \
                  to be in the file exactly once.",
@@ -140,7 +140,7 @@ fn plan_edit(content: Vec<u8>, asked: &Arguments) -> Result<PlannedFileEdit, Str
     let decoded = encoding::decode_text_file(content)
         .ok_or("it is a binary file and cannot be edited by text".to_owned())?;
     let encoding = decoded.encoding;
-    if let Some(why) = encoding.text_refusal_reason(&asked.new_text) {
+    if let Some(why) = encoding.find_unstorable_text_reason(&asked.new_text) {
         return Err(format!("in `new_text`, {why}"));
     }
     let change = replace_text(
@@ -169,18 +169,26 @@ fn edit_file(
     let content = workspace.read_file(path, MAX_COMPARED_FILE_BYTES)?;
     let version = FileContentVersion::from_content(&content);
     if let Some(why) = stale_file_refusal(workspace, call, path, version) {
-        return Ok(ToolOutput::error(why));
+        return Ok(ToolOutput::from_error_content(why));
     }
     let plan = match plan_edit(content, asked) {
         Ok(plan) => plan,
-        Err(why) => return Ok(ToolOutput::error(format_edit_refusal(path, &why))),
+        Err(why) => {
+            return Ok(ToolOutput::from_error_content(format_edit_refusal(
+                path, &why,
+            )));
+        }
     };
     let expected = ExpectedFileState::Version {
         version,
         cap: MAX_COMPARED_FILE_BYTES,
     };
-    let written =
-        workspace.write_expected_file(path, &plan.bytes, expected, call.recorder.as_deref())?;
+    let written = workspace.write_file_checking_state(
+        path,
+        &plan.bytes,
+        expected,
+        call.recorder.as_deref(),
+    )?;
     if let Some(known) = &call.known {
         let place = stale::canonical_file_key(workspace, path);
         known.record_partial_edit(

@@ -117,7 +117,7 @@ fn find_match_offsets(
     if apart.is_empty() {
         return Err(None);
     }
-    if can_overlap_itself(old) {
+    if can_text_overlap_itself(old) {
         // Occurrences of `old` may overlap, because it begins and ends with the same text.
         let overlaps = apart.iter().any(|at| {
             let end = text.len().min(at + 2 * old.len() - 1);
@@ -155,7 +155,7 @@ fn find_match_offsets(
 
 /// Whether two matches of the text can overlap, because a proper prefix of it is also a suffix.
 /// This is so if the last value of the prefix function (Knuth-Morris-Pratt) is not 0.
-fn can_overlap_itself(text: &[u8]) -> bool {
+fn can_text_overlap_itself(text: &[u8]) -> bool {
     let mut borders = vec![0_usize; text.len()];
     for at in 1..text.len() {
         let mut border = borders[at - 1];

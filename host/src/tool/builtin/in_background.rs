@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::ToolOutput;
 use super::super::background::{BackgroundCommand, BackgroundCommandOutcome, BackgroundCommands};
 use super::super::process::{FinishedProcess, ProcessEndReason, ProcessRunError, ProcessSpec};
-use super::GitExecutedFilesSearch;
+use super::GitControlFileSearch;
 use super::answer::describe_process_ending;
 use super::background::format_background_command_answer;
 use super::cause::find_failure_cause;
@@ -23,7 +23,7 @@ const START_FAILURE_WATCH_DURATION: Duration = Duration::from_millis(1000);
 
 /// Interval at which the files that a running command leaves are checked. The user may run git at
 /// any time, and git would run programs that such files name.
-const LEFT_FILES_CHECK_INTERVAL: Duration = Duration::from_secs(300);
+const GIT_CONTROL_FILES_CHECK_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Number of lines at the end of the output that are searched for the cause of a failure.
 const FAILURE_CAUSE_SEARCH_LINES: usize = 40;
@@ -54,13 +54,13 @@ impl UnreportedBackgroundCommand {
         tokio::select! {
             _ = self.command.wait_until_ended() => {}
             () = tokio::time::sleep(START_FAILURE_WATCH_DURATION) => {}
-            () = cancel.cancelled() => return ToolOutput::error(""),
+            () = cancel.cancelled() => return ToolOutput::from_error_content(""),
         }
         self.is_answered = true;
         let end = self.command.outcome();
         if let Some(end) = end.as_ref().filter(|end| !end.is_started) {
             self.commands.remove_unstarted_command(self.command.id());
-            return ToolOutput::error(end.words.clone());
+            return ToolOutput::from_error_content(end.words.clone());
         }
         let is_error = end.is_some_and(|end| !end.is_success);
         ToolOutput {
@@ -84,10 +84,11 @@ pub(super) async fn run_background_command(process: ProcessSpec, command: Arc<Ba
     let seconds = process.deadline.as_secs();
     let confine = process.confine.clone();
     let (result, refused) =
-        match run_and_rename_git_executed_files(process, command.cancellation_token()).await {
+        match run_command_and_rename_git_control_files(process, command.cancellation_token()).await
+        {
             Ok(ended) => ended,
             Err(why) => {
-                return command.record_outcome(BackgroundCommandOutcome::start_failure(&why));
+                return command.record_outcome(BackgroundCommandOutcome::from_start_failure(&why));
             }
         };
     let after = command.start_time().elapsed();
@@ -110,7 +111,7 @@ pub(super) async fn run_background_command(process: ProcessSpec, command: Arc<Ba
                 is_started: true,
             }
         }
-        Err(error) => BackgroundCommandOutcome::start_failure(&error.to_string()),
+        Err(error) => BackgroundCommandOutcome::from_start_failure(&error.to_string()),
     });
 }
 
@@ -131,17 +132,17 @@ impl Drop for BackgroundCommandEndGuard<'_> {
     }
 }
 
-/// Runs the process. Every `LEFT_FILES_CHECK_INTERVAL` and after the end, renames the files that
-/// the process left and that git would run.
-async fn run_and_rename_git_executed_files(
+/// Runs the process. Every `GIT_CONTROL_FILES_CHECK_INTERVAL` and after the end, renames the files
+/// that the process left and that git would run.
+async fn run_command_and_rename_git_control_files(
     process: ProcessSpec,
     cancel: &CancellationToken,
 ) -> Result<(Result<FinishedProcess, ProcessRunError>, Vec<String>), String> {
     let confine = process.confine.clone();
-    let mut look = GitExecutedFilesSearch::scan_before_command(
+    let mut look = GitControlFileSearch::scan_before_command(
         &process.cwd,
         confine.as_ref(),
-        2 * LEFT_FILES_CHECK_INTERVAL,
+        2 * GIT_CONTROL_FILES_CHECK_INTERVAL,
     )
     .await?;
     let mut refused = Vec::new();
@@ -149,13 +150,14 @@ async fn run_and_rename_git_executed_files(
     let result = loop {
         tokio::select! {
             result = &mut running => break result,
-            () = tokio::time::sleep(LEFT_FILES_CHECK_INTERVAL) => {}
+            () = tokio::time::sleep(GIT_CONTROL_FILES_CHECK_INTERVAL) => {}
         }
         let Some(confine) = &confine else {
             continue;
         };
         // Poll the command during the check too; otherwise its pipe would fill up and block it.
-        let mut again = pin!(look.rename_files_and_rescan(confine, 2 * LEFT_FILES_CHECK_INTERVAL));
+        let mut again =
+            pin!(look.rename_files_during_command(confine, 2 * GIT_CONTROL_FILES_CHECK_INTERVAL));
         let mut ended = None;
         let (next, lines) = loop {
             tokio::select! {
@@ -169,7 +171,7 @@ async fn run_and_rename_git_executed_files(
             break result;
         }
     };
-    refused.extend(look.rename_dangerous_files().await);
+    refused.extend(look.rename_files_after_command().await);
     Ok((result, refused))
 }
 

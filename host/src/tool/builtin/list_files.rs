@@ -12,7 +12,7 @@ use super::super::walk::{
 };
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileToolCall, describe_no_target, new_file_tool};
+use super::{FileToolCall, build_file_tool, omit_changed_file_description};
 use crate::message::EffectClass;
 
 /// Maximum number of entries in one answer.
@@ -34,7 +34,7 @@ struct Arguments {
 }
 
 pub(super) fn list_files_tool(workspace: &Arc<Workspace>) -> SharedTool {
-    Arc::new(new_file_tool(
+    Arc::new(build_file_tool(
         "list_files",
         "Lists files and folders of the workspace, sorted, one path a line. Folders end in `/`, links in `@`. What \
                  .gitignore leaves out is left out.",
@@ -42,7 +42,7 @@ pub(super) fn list_files_tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::Tree,
         workspace,
         list_files,
-        describe_no_target,
+        omit_changed_file_description,
     ))
 }
 
@@ -58,7 +58,7 @@ fn list_files(
         .transpose()
     {
         Ok(glob) => glob,
-        Err(why) => return Ok(ToolOutput::error(why)),
+        Err(why) => return Ok(ToolOutput::from_error_content(why)),
     };
     let start = workspace.resolve_existing_folder(asked.path.as_deref().unwrap_or("."))?;
     let depth = asked

@@ -41,12 +41,12 @@ use super::{
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::FileChangeRecorder;
 
-pub(crate) use bash::GitExecutedFilesSearch;
+pub(crate) use bash::GitControlFileSearch;
 pub use bash::{BashTool, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
-pub(crate) use commands::ProcessConfinementAndKeeper;
+pub(crate) use commands::ProcessConfinementSettings;
 pub use commands::{CommandConfinementAndEnvironment, CommandConfinementMode};
 pub(crate) use read_file::{read_file_from_memory, read_file_outside_workspace};
-pub use retried::RetryingConfinement;
+pub use retried::RetriedConfinementSetup;
 
 /// Returns all built-in tools over one workspace, with unconfined `bash`.
 #[must_use]
@@ -121,7 +121,7 @@ fn remove_nonstandard_schema_formats(schema: &mut Value) {
 
 /// Runs a tool with deserialized arguments. Arguments that fit the schema but do not deserialize
 /// become an error for the model.
-pub(crate) fn run_with_parsed_arguments<'a, A: DeserializeOwned + Send + 'a, F>(
+pub(crate) fn parse_arguments_and_run_tool<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     work: impl FnOnce(A) -> F + Send + 'a,
 ) -> BoxFuture<'a, ToolOutput>
@@ -131,7 +131,7 @@ where
     async move {
         match serde_json::from_value(value) {
             Ok(asked) => work(asked).await,
-            Err(error) => ToolOutput::error(format!(
+            Err(error) => ToolOutput::from_error_content(format!(
                 "the arguments do not fit the parameters of the tool: {error}"
             )),
         }
@@ -139,7 +139,7 @@ where
     .boxed()
 }
 
-/// Runs a tool as [`run_with_parsed_arguments`] does, and stops it when the call is cancelled.
+/// Runs a tool as [`parse_arguments_and_run_tool`] does, and stops it when the call is cancelled.
 pub(crate) fn run_until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     ctx: &'a ToolCtx,
@@ -148,10 +148,10 @@ pub(crate) fn run_until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
 where
     F: Future<Output = ToolOutput> + Send + 'a,
 {
-    run_with_parsed_arguments(value, move |asked| async move {
+    parse_arguments_and_run_tool(value, move |asked| async move {
         tokio::select! {
             output = work(asked) => output,
-            () = ctx.cancel.cancelled() => ToolOutput::error(""),
+            () = ctx.cancel.cancelled() => ToolOutput::from_error_content(""),
         }
     })
 }
@@ -166,7 +166,7 @@ const APPROVAL_PREVIEW_READ_TIMEOUT: Duration = Duration::from_secs(1);
 type FileToolRunner<A> = fn(&Workspace, &FileToolCall, &A) -> Result<ToolOutput, WorkspaceError>;
 
 /// Function that returns the reason why a call would be refused, if it would be. May block.
-type FileRefusalFinder<A> =
+type FileToolRefusalPredictor<A> =
     fn(&Workspace, &FileToolCall, &A) -> Result<Option<String>, WorkspaceError>;
 
 /// Function that describes the file that a call would change, for approval questions. May block.
@@ -222,10 +222,10 @@ struct FileTool<A> {
     work: FileToolRunner<A>,
     target: FileTargetDescriber<A>,
     change: FileChangePreviewer<A>,
-    check: FileRefusalFinder<A>,
+    check: FileToolRefusalPredictor<A>,
 }
 
-fn new_file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
+fn build_file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     name: &str,
     description: &str,
     effect_class: EffectClass,
@@ -246,7 +246,10 @@ fn new_file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
 }
 
 /// [`FileTargetDescriber`] of tools that change no file: returns no description.
-fn describe_no_target<A>(_: &Workspace, _: &A) -> Result<Option<String>, WorkspaceError> {
+fn omit_changed_file_description<A>(
+    _: &Workspace,
+    _: &A,
+) -> Result<Option<String>, WorkspaceError> {
     Ok(None)
 }
 
@@ -255,11 +258,11 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         FileChangeTrackingMethod::Recorded
     }
 
-    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
+    fn resolve_call_subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let (workspace, path) = (self.workspace.clone(), arguments.get("path").cloned());
         let place = tokio::task::spawn_blocking(move || resolve_argument_path(&workspace, path));
         place
@@ -267,7 +270,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             .boxed()
     }
 
-    fn target<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+    fn describe_call_target<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         let (target, asked) = (self.target, A::deserialize(arguments));
         async move {
             let asked = asked.ok()?;
@@ -284,7 +287,10 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         .boxed()
     }
 
-    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<ProposedFileChange>> {
+    fn preview_file_change<'a>(
+        &'a self,
+        arguments: &'a Value,
+    ) -> BoxFuture<'a, Option<ProposedFileChange>> {
         let (change, asked) = (self.change, A::deserialize(arguments));
         async move {
             let asked = asked.ok()?;
@@ -303,7 +309,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         .boxed()
     }
 
-    fn refusal<'a>(
+    fn predict_refusal_reason<'a>(
         &'a self,
         arguments: &'a Value,
         ctx: &'a ToolCtx,
@@ -336,7 +342,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
     /// Runs the tool on a thread on which it may block. Read-only work is abandoned on timeout or
     /// cancellation.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        run_with_parsed_arguments(value, move |asked: A| async move {
+        parse_arguments_and_run_tool(value, move |asked: A| async move {
             let (work, call) = (self.work, FileToolCall::new(ctx));
             let work = move |workspace: &Workspace, cancel: &CancellationToken| {
                 work(workspace, &call.with_cancel(cancel), &asked)
@@ -349,7 +355,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
                 }
                 _ => self.workspace.run_blocking(&ctx.cancel, work).await,
             };
-            done.unwrap_or_else(|error| ToolOutput::error(error.to_string()))
+            done.unwrap_or_else(|error| ToolOutput::from_error_content(error.to_string()))
         })
     }
 }

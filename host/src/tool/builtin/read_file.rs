@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use super::super::encoding::{self, TextEncoding};
 use super::super::known::{FileContentVersion, FileLinesReadByCall};
 use super::super::subject::Subject;
-use super::super::workspace::{Workspace, WorkspaceError, version_from_attributes};
+use super::super::workspace::{Workspace, WorkspaceError, file_version_from_attributes};
 use super::super::{SharedTool, ToolOutput};
 use super::stale::{self, MAX_COMPARED_FILE_BYTES};
-use super::{FileToolCall, WORKSPACE_READ_TIMEOUT, describe_no_target, new_file_tool};
+use super::{FileToolCall, WORKSPACE_READ_TIMEOUT, build_file_tool, omit_changed_file_description};
 use crate::message::blob::{MAX_IMAGE_BYTES, detect_image};
 use crate::message::{Blob, EffectClass};
 
@@ -47,7 +47,7 @@ struct Arguments {
 }
 
 pub(super) fn read_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
-    Arc::new(new_file_tool(
+    Arc::new(build_file_tool(
         "read_file",
         "Reads a text file of the workspace, or shows an image (PNG, JPEG, GIF, WebP). Long texts are cut; a note at \
                  the end then says with which offset to go on.",
@@ -55,7 +55,7 @@ pub(super) fn read_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::File,
         workspace,
         read_file,
-        describe_no_target,
+        omit_changed_file_description,
     ))
 }
 
@@ -109,7 +109,7 @@ struct ReadFileAnswer {
 
 impl ReadFileAnswer {
     /// Builds an answer that shows no text of the file.
-    fn from_output_without_text(output: ToolOutput) -> Self {
+    fn new_without_file_text(output: ToolOutput) -> Self {
         Self {
             output,
             version: None,
@@ -127,7 +127,7 @@ fn read_file(
     let (file, bytes) = workspace.open_file(&asked.path)?;
     // Read the file's attributes before its content: if the file changes meanwhile, the attributes
     // of the next check differ.
-    let stamp = version_from_attributes(&file).ok();
+    let stamp = file_version_from_attributes(&file).ok();
     let answer = read_opened_file(file, bytes, &call.cancel, asked)?;
     let is_text = answer.lines.is_some() || answer.n_lines == Some(0);
     if let (Some(known), Some(version), true) = (&call.known, answer.version.or(stamp), is_text) {
@@ -167,10 +167,10 @@ fn read_opened_file(
     let size = size.max(begin.len() as u64);
     if detect_image(&begin).is_some() {
         let output = read_image(begin.chain(file), size, &asked.path).map_err(failed)?;
-        return Ok(ReadFileAnswer::from_output_without_text(output));
+        return Ok(ReadFileAnswer::new_without_file_text(output));
     }
     let binary = || {
-        ReadFileAnswer::from_output_without_text(ToolOutput::error(format!(
+        ReadFileAnswer::new_without_file_text(ToolOutput::from_error_content(format!(
             "`{}` is a binary file of {size} bytes; this tool reads text and images",
             asked.path
         )))
@@ -196,13 +196,13 @@ fn read_opened_file(
         return Ok(answer);
     }
     if encoding::strip_utf16_bom(&begin).is_some() {
-        return Ok(ReadFileAnswer::from_output_without_text(ToolOutput::error(
-            format!(
+        return Ok(ReadFileAnswer::new_without_file_text(
+            ToolOutput::from_error_content(format!(
                 "`{}` is UTF-16 text of {size} bytes, more than the {MAX_COMPARED_FILE_BYTES} that are decoded; convert it to UTF-8 first, for \
              example with `iconv -f UTF-16 -t UTF-8`",
                 asked.path
-            ),
-        )));
+            )),
+        ));
     }
     if begin[..BINARY_DETECTION_BYTES.min(begin.len())].contains(&0) {
         return Ok(binary());
@@ -245,12 +245,12 @@ fn read_lines(
         }
         if reader.skip_until(b'\n').map_err(failed)? == 0 {
             let n_lines = number - 1;
-            return Ok(ReadFileAnswer::from_output_without_text(ToolOutput::error(
-                format!(
+            return Ok(ReadFileAnswer::new_without_file_text(
+                ToolOutput::from_error_content(format!(
                     "`{}` has only {n_lines} lines; offset {first} is behind its end",
                     asked.path
-                ),
-            )));
+                )),
+            ));
         }
         number += 1;
     }
@@ -271,7 +271,7 @@ fn read_lines(
             let output = build_size_limited_answer(text, before, first, number);
             return Ok(ReadFileAnswer {
                 lines: (before > 0).then_some((first, number - 1)),
-                ..ReadFileAnswer::from_output_without_text(output)
+                ..ReadFileAnswer::new_without_file_text(output)
             });
         }
         number += 1;
@@ -286,7 +286,7 @@ fn read_lines(
     Ok(ReadFileAnswer {
         lines: (number > first).then_some((first, number - 1)),
         n_lines: is_end.then_some(number - 1),
-        ..ReadFileAnswer::from_output_without_text(ToolOutput::ok(content))
+        ..ReadFileAnswer::new_without_file_text(ToolOutput::ok(content))
     })
 }
 
@@ -298,8 +298,8 @@ fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOut
     let mut blob = Blob::from_bytes(&bytes, "");
     blob.size = blob.size.max(size);
     Ok(match blob.model_rejection_reason() {
-        None => ToolOutput::blob(bytes, ""),
-        Some(why) => ToolOutput::error(format!(
+        None => ToolOutput::from_bytes(bytes, ""),
+        Some(why) => ToolOutput::from_error_content(format!(
             "`{path}` cannot be shown, it is {}. Make a smaller copy of it and read that",
             blob.unshown_blob_placeholder(&why)
         )),

@@ -15,13 +15,13 @@ type ConfinementSetupFn = dyn Fn() -> BoxFuture<'static, Result<ConfinementPermi
 
 /// A confinement that each call tries to set up until one succeeds. Clones share the result.
 #[derive(Clone)]
-pub struct RetryingConfinement {
+pub struct RetriedConfinementSetup {
     wanted: Arc<ConfinementPermissions>,
     detect: Arc<ConfinementSetupFn>,
     found: Arc<Mutex<Option<ConfinementPermissions>>>,
 }
 
-impl RetryingConfinement {
+impl RetriedConfinementSetup {
     /// Creates a confinement that calls `detect` at each call until it succeeds. `wanted` describes
     /// the permissions of commands after that; the mechanism that `detect` finds may differ from
     /// the one in `wanted`.
@@ -58,7 +58,7 @@ impl RetryingConfinement {
     }
 }
 
-impl fmt::Debug for RetryingConfinement {
+impl fmt::Debug for RetriedConfinementSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RetryingConfinement")
     }

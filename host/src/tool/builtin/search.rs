@@ -25,7 +25,7 @@ use super::super::walk::{
 };
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileToolCall, describe_no_target, format_count_with_noun, new_file_tool};
+use super::{FileToolCall, build_file_tool, format_count_with_noun, omit_changed_file_description};
 use crate::beneath::open_regular_file;
 use crate::message::EffectClass;
 use crate::text::escape_and_truncate_line;
@@ -82,7 +82,7 @@ struct Arguments {
 }
 
 pub(super) fn search_tool(workspace: &Arc<Workspace>) -> SharedTool {
-    Arc::new(new_file_tool(
+    Arc::new(build_file_tool(
         "search",
         "Searches the text files of the workspace for lines that match a regular expression. Answers with \
                  `path:line:text`, context lines with `path-line-text`. What .gitignore leaves out is not searched.",
@@ -90,7 +90,7 @@ pub(super) fn search_tool(workspace: &Arc<Workspace>) -> SharedTool {
         Subject::Tree,
         workspace,
         search_files,
-        describe_no_target,
+        omit_changed_file_description,
     ))
 }
 
@@ -124,13 +124,13 @@ fn search_files(
             } else {
                 ""
             };
-            return Ok(ToolOutput::error(format!(
+            return Ok(ToolOutput::from_error_content(format!(
                 "`{}` is not a pattern that can be searched for: {}{advice}",
                 escape_and_truncate_line(&asked.pattern, MAX_QUOTED_PATTERN_BYTES),
                 escape_and_truncate_line(why, MAX_QUOTED_PATTERN_BYTES)
             )));
         }
-        (_, Err(why)) => return Ok(ToolOutput::error(why)),
+        (_, Err(why)) => return Ok(ToolOutput::from_error_content(why)),
     };
     let context = asked.context.unwrap_or(0) as usize;
     let mut search = FileContentSearch {

@@ -11,7 +11,7 @@ use super::super::subject::Subject;
 use super::super::workspace::{ExpectedFileState, Workspace, WorkspaceError};
 use super::super::{ProposedFileChange, SharedTool, ToolOutput};
 use super::stale::{self, MAX_COMPARED_FILE_BYTES};
-use super::{FileTool, FileToolCall, format_count_with_noun, new_file_tool};
+use super::{FileTool, FileToolCall, build_file_tool, format_count_with_noun};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub(super) fn write_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
         check: |workspace, call, asked| Ok(plan_file_write(workspace, call, asked)?.err()),
         change: preview_write,
-        ..new_file_tool(
+        ..build_file_tool(
             "write_file",
             "Writes a whole text file of the workspace, in one step; what was in it before is gone. A file that exists \
                  must have been read first. To change a part of a file use edit_file.",
@@ -145,7 +145,7 @@ fn plan_file_write(
              these bytes, or delete the file first"
                 .to_owned(),
         ),
-        _ => encoding.text_refusal_reason(&asked.content).map(|why| format!("in `content`, {why}")),
+        _ => encoding.find_unstorable_text_reason(&asked.content).map(|why| format!("in `content`, {why}")),
     };
     let bytes = match refused {
         Some(why) => Err(why),
@@ -189,9 +189,9 @@ fn write_file(
     let path = &asked.path;
     let plan = match plan_file_write(workspace, call, asked)? {
         Ok(plan) => plan,
-        Err(why) => return Ok(ToolOutput::error(why)),
+        Err(why) => return Ok(ToolOutput::from_error_content(why)),
     };
-    let written = workspace.write_expected_file(
+    let written = workspace.write_file_checking_state(
         path,
         &plan.bytes,
         plan.expected,

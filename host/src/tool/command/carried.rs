@@ -4,16 +4,16 @@
 //! This does not cover everything that such programs can do: a rule that allows `make *` allows all
 //! of the makefile. It covers programs that users consider harmless, so that a rule or an "always"
 //! answer for `git log …` does not allow an arbitrary command in an option. Start from
-//! [`mark_commands_in_arguments`].
+//! [`flag_dangerous_program_arguments`].
 
 mod table;
 
 use super::{Command, ShellWord};
-use table::{COMMAND_STARTING_PROGRAMS, GIT_PROGRAM_NAME, git_options_with_command_or_file};
+use table::{COMMAND_LAUNCHER_PROGRAMS, GIT_PROGRAM_NAME, dangerous_git_short_options};
 
 /// A program that can run a command from its arguments or write a file named there, with the
 /// arguments that can do so.
-struct CommandRunningProgram {
+struct CommandLauncherProgram {
     names: &'static [&'static str],
     /// Letters of dangerous short options, which may be combined with other letters.
     letters: &'static str,
@@ -37,12 +37,12 @@ struct CommandRunningProgram {
 /// known.
 pub(super) fn find_subcommand_index(name: &str, arguments: &[ShellWord]) -> Option<usize> {
     let carrier =
-        find_command_starting_program(name).filter(|carrier| carrier.has_known_options())?;
+        find_command_launcher_program(name).filter(|carrier| carrier.has_known_options())?;
     carrier.find_subcommand_index(arguments).ok()
 }
 
-fn find_command_starting_program(name: &str) -> Option<&'static CommandRunningProgram> {
-    let mut carriers = COMMAND_STARTING_PROGRAMS.iter();
+fn find_command_launcher_program(name: &str) -> Option<&'static CommandLauncherProgram> {
+    let mut carriers = COMMAND_LAUNCHER_PROGRAMS.iter();
     carriers.find(|carrier| carrier.names.contains(&name))
 }
 
@@ -53,16 +53,20 @@ pub(super) fn git_subcommand_of_program(name: &str) -> Option<&str> {
 
 /// Marks the parsed command as possibly incomplete if one of the arguments of the program `name`
 /// is, or can be, a command or an output file.
-pub(super) fn mark_commands_in_arguments(
+pub(super) fn flag_dangerous_program_arguments(
     name: &str,
     arguments: &[ShellWord],
     command: &mut Command,
 ) {
     if let Some(verb) = git_subcommand_of_program(name) {
         let verb = [ShellWord::Literal(verb.to_owned())];
-        return mark_commands_in_arguments(GIT_PROGRAM_NAME, &[&verb, arguments].concat(), command);
+        return flag_dangerous_program_arguments(
+            GIT_PROGRAM_NAME,
+            &[&verb, arguments].concat(),
+            command,
+        );
     }
-    let Some(carrier) = find_command_starting_program(name) else {
+    let Some(carrier) = find_command_launcher_program(name) else {
         return;
     };
     let has_verbs = !carrier.verbs.is_empty() || !carrier.harmless.is_empty();
@@ -73,7 +77,7 @@ pub(super) fn mark_commands_in_arguments(
         at => at.unwrap_or(arguments.len()),
     };
     let verb = arguments.get(verb_at).and_then(ShellWord::literal);
-    if verb.is_some_and(|verb| carrier.can_verb_run_commands(verb)) {
+    if verb.is_some_and(|verb| carrier.can_subcommand_run_commands(verb)) {
         let verb = verb.unwrap_or_default();
         return command.set_doubt_reason(format!(
             "`{name} {verb}` may start any program or write any file"
@@ -87,7 +91,7 @@ pub(super) fn mark_commands_in_arguments(
                 "`{name}` has an argument that only the shell can work out"
             ));
         };
-        if carrier.may_be_command_or_output_file(at, text, verb.filter(|_| at > verb_at)) {
+        if carrier.is_dangerous_argument(at, text, verb.filter(|_| at > verb_at)) {
             return command.set_doubt_reason(format!(
                 "`{name} {text}` may start any program or write any file"
             ));
@@ -95,7 +99,7 @@ pub(super) fn mark_commands_in_arguments(
     }
 }
 
-impl CommandRunningProgram {
+impl CommandLauncherProgram {
     fn has_known_options(&self) -> bool {
         !self.valued.is_empty() || !self.flags.is_empty()
     }
@@ -106,7 +110,7 @@ impl CommandRunningProgram {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
             // The word is unknown until the command runs. Return `…` in its place, so that
-            // `mark_commands_in_arguments` marks the command as doubtful.
+            // `flag_dangerous_program_arguments` marks the command as doubtful.
             let Some(text) = word.literal() else {
                 return Err("…");
             };
@@ -131,13 +135,13 @@ impl CommandRunningProgram {
         Ok(at.min(arguments.len()))
     }
 
-    fn can_verb_run_commands(&self, verb: &str) -> bool {
+    fn can_subcommand_run_commands(&self, verb: &str) -> bool {
         self.verbs.contains(&verb) || (!self.harmless.is_empty() && !self.harmless.contains(&verb))
     }
 
     /// Whether the argument `text` at the index `at` can be a command to run or an output file.
     /// `verb` is the first argument that is not an option, if it precedes this one.
-    fn may_be_command_or_output_file(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
+    fn is_dangerous_argument(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
         if self.words.contains(&text) {
             return true;
         }
@@ -150,7 +154,7 @@ impl CommandRunningProgram {
             return true;
         }
         let own = if is_git {
-            git_options_with_command_or_file(verb)
+            dangerous_git_short_options(verb)
         } else {
             self.letters
         };

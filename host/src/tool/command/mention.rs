@@ -3,7 +3,7 @@
 //!
 //! This over-approximates on purpose. It is unknown in general whether a program starts its
 //! arguments, so `runner -x git push` may be a push, and so may `echo "do not git push"`. Such a
-//! match asks the user instead of denying. Start from [`CommandPattern::words_occur_in_part`].
+//! match asks the user instead of denying. Start from [`CommandPattern::occurs_in_command_part`].
 //!
 //! For example:
 //!
@@ -22,7 +22,7 @@ use super::{CommandPart, ShellWord};
 impl CommandPattern {
     /// Whether the words of the pattern, beginning with its program, occur in this order in a part
     /// of a command.
-    pub(super) fn words_occur_in_part(&self, part: &CommandPart) -> bool {
+    pub(super) fn occurs_in_command_part(&self, part: &CommandPart) -> bool {
         if part.is_redirection() {
             return false;
         }
@@ -36,7 +36,7 @@ impl CommandPattern {
                 pieces.any(|piece| Self::matches_word(path, &simplify_path(&piece)))
             });
         }
-        let mut wanted = OrderedPatternWordsSearch::new(&self.words);
+        let mut wanted = PatternWordSequenceMatcher::new(&self.words);
         // Skip a pattern that has no literal words: it would be found in any command, and
         // `match_part_by_program_name` has already compared it.
         if wanted.has_found_all_words() {
@@ -45,12 +45,12 @@ impl CommandPattern {
         // Search the texts of `others` before the words of the command and again after them: their
         // position among the words is unknown.
         for text in others() {
-            wanted.advance_past_words(text);
+            wanted.consume_matching_words(text);
         }
         let mut is_of_program = false;
         for (at, word) in part.words().iter().enumerate() {
             match word.literal() {
-                Some(text) => wanted.advance_past_words(text),
+                Some(text) => wanted.consume_matching_words(text),
                 // An unknown word after the program, as in `runner git $X`, may expand to the rest.
                 // If the program is the first word of the part, the caller has already compared the
                 // words.
@@ -60,7 +60,7 @@ impl CommandPattern {
             is_of_program |= at == 0 && wanted.n_taken > 0;
         }
         for text in others() {
-            wanted.advance_past_words(text);
+            wanted.consume_matching_words(text);
         }
         wanted.has_found_all_words()
     }
@@ -68,12 +68,12 @@ impl CommandPattern {
 
 /// Search for the words of a pattern in their order. The words are in lower case, because some file
 /// systems are case-insensitive.
-struct OrderedPatternWordsSearch {
+struct PatternWordSequenceMatcher {
     words: Vec<String>,
     n_taken: usize,
 }
 
-impl OrderedPatternWordsSearch {
+impl PatternWordSequenceMatcher {
     fn new(words: &[String]) -> Self {
         let of_words = |(at, word): (usize, &String)| {
             let name = if at == 0 { base_name(word) } else { word };
@@ -90,9 +90,9 @@ impl OrderedPatternWordsSearch {
     }
 
     /// Advances past the next words of the pattern if `text` equals them or contains them.
-    fn advance_past_words(&mut self, text: &str) {
+    fn consume_matching_words(&mut self, text: &str) {
         self.advance_past_word(text);
-        if may_contain_several_words(text) {
+        if is_splittable_shell_word(text) {
             split_into_words(text).for_each(|piece| self.advance_past_word(&piece));
         }
     }
@@ -138,7 +138,7 @@ fn is_word_separator(c: char) -> bool {
 
 /// Whether one word of a command may contain several words, as a quoted text or an option with a
 /// value does.
-fn may_contain_several_words(text: &str) -> bool {
+fn is_splittable_shell_word(text: &str) -> bool {
     text.starts_with('-') || text.contains(|c| is_word_separator(c) || "'\"\\".contains(c))
 }
 

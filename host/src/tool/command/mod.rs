@@ -21,8 +21,8 @@ mod starters;
 mod tests;
 
 pub use pattern::{CommandPattern, CommandPatternMatch};
-pub(super) use starters::is_unparsed_program_launcher;
-pub(crate) use starters::runs_argument_programs;
+pub(super) use starters::is_launcher_with_unparsed_arguments;
+pub(crate) use starters::is_program_launcher;
 
 use super::subject::WorkspacePath;
 
@@ -218,7 +218,7 @@ impl Command {
     ///
     /// # Errors
     /// Reason why no "always" answer is possible.
-    pub fn always_answer_scopes(&self) -> Result<Vec<String>, String> {
+    pub fn session_approval_scopes(&self) -> Result<Vec<String>, String> {
         if let Some(why) = self.reason_to_ask_user() {
             return Err(format!(
                 "an \"always\" answer can cover only simple commands, and this one is not simple ({why})"

@@ -2,9 +2,9 @@
 //! `sh -c`: the started programs become parts of the command too.
 //!
 //! Only exact forms are parsed: known options, no `--`, the inner command as separate words.
-//! Anything else is marked as doubtful. Start from [`add_parsed_part`].
+//! Anything else is marked as doubtful. Start from [`add_parsed_command_part`].
 
-use super::starters::{base_name, is_unparsed_program_launcher};
+use super::starters::{base_name, is_launcher_with_unparsed_arguments};
 use super::{Command, CommandPart, ShellWord, carried, read};
 
 /// Maximum nesting depth of commands.
@@ -93,7 +93,7 @@ pub(super) const COMMAND_WRAPPER_PROGRAMS: &[CommandWrapperProgram] = &[
 ];
 
 /// Adds to `command` a parsed part, and the programs that the program of this part starts.
-pub(super) fn add_parsed_part(part: CommandPart, depth: usize, command: &mut Command) {
+pub(super) fn add_parsed_command_part(part: CommandPart, depth: usize, command: &mut Command) {
     let CommandPart {
         words,
         is_altered,
@@ -154,33 +154,33 @@ fn add_started_programs(
     if ARITHMETIC_EVALUATING_BUILTINS.contains(&program) && arguments.iter().any(evaluates) {
         command.set_outside_grammar(format!("`{program}` may evaluate its arguments as code"));
     }
-    carried::mark_commands_in_arguments(name, arguments, command);
+    carried::flag_dangerous_program_arguments(name, arguments, command);
     if SHELL_PROGRAM_NAMES.contains(&name) {
         parse_shell_call(name, arguments, depth, command);
-    } else if is_unparsed_program_launcher(name) {
+    } else if is_launcher_with_unparsed_arguments(name) {
         command.set_doubt_reason(format!("`{name}` starts other programs"));
     } else if name == "eval" {
         parse_eval_call(arguments, depth, command);
     } else if name == "find" {
-        parse_find_actions(arguments, depth, command);
-    } else if name == "printf" && may_be_option_v(arguments.first()) {
+        parse_find_exec_actions(arguments, depth, command);
+    } else if name == "printf" && can_set_printf_variable(arguments.first()) {
         command.set_doubt_reason("`printf -v` may change what the later commands do");
     } else if let Some(wrapper) = COMMAND_WRAPPER_PROGRAMS
         .iter()
         .find(|(wrapper, ..)| *wrapper == name)
     {
-        parse_wrapper_call(wrapper, arguments, is_altered, depth, command);
+        parse_command_wrapper_call(wrapper, arguments, is_altered, depth, command);
     }
 }
 
 /// Whether a word is `-v` with or without a value, or may expand to it.
-fn may_be_option_v(word: Option<&ShellWord>) -> bool {
+fn can_set_printf_variable(word: Option<&ShellWord>) -> bool {
     word.is_some_and(|word| word.literal().is_none_or(|text| text.starts_with("-v")))
 }
 
 /// Returns the words of a command in which a program such as `xargs -I` replaces `mark`: each word
 /// that contains `mark` becomes an unknown word.
-fn make_replaced_words_unknown(words: &[ShellWord], mark: &str) -> Vec<ShellWord> {
+fn make_placeholder_words_unknown(words: &[ShellWord], mark: &str) -> Vec<ShellWord> {
     let fill = |word: &ShellWord| match word {
         ShellWord::Literal(text) if !text.contains(mark) => word.clone(),
         ShellWord::Literal(_) | ShellWord::Any => ShellWord::Any,
@@ -234,7 +234,7 @@ fn parse_eval_call(arguments: &[ShellWord], depth: usize, command: &mut Command)
 }
 
 /// Parses `-exec` and similar actions of `find`.
-fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Command) {
+fn parse_find_exec_actions(arguments: &[ShellWord], depth: usize, command: &mut Command) {
     if arguments.contains(&ShellWord::Any) {
         command.set_doubt_reason("`find` has an argument that only the shell can work out");
     }
@@ -256,7 +256,7 @@ fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Comma
         };
         let (inner, after) = rest.split_at(n_inner);
         add_nested_command_part(
-            make_replaced_words_unknown(inner, "{}"),
+            make_placeholder_words_unknown(inner, "{}"),
             false,
             depth + 1,
             command,
@@ -265,7 +265,7 @@ fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Comma
     }
 }
 
-fn parse_wrapper_call(
+fn parse_command_wrapper_call(
     wrapper: &CommandWrapperProgram,
     arguments: &[ShellWord],
     is_altered: bool,
@@ -326,7 +326,7 @@ fn parse_wrapper_call(
     }
     let mut inner = mark.map_or_else(
         || rest.to_vec(),
-        |mark| make_replaced_words_unknown(rest, mark),
+        |mark| make_placeholder_words_unknown(rest, mark),
     );
     if name == "xargs" {
         inner.push(ShellWord::Any);

@@ -23,7 +23,7 @@ const FILE_REDIRECTION_SENTINEL: char = '\u{2}';
 
 /// Maximum number of unknown words in a part of a command that an allowing rule can match. Each one
 /// doubles the number of texts to match.
-const MAX_UNKNOWN_WORDS: u32 = 4;
+const MAX_UNKNOWN_WORDS_PER_COMMAND_PART: u32 = 4;
 
 /// Result of matching a pattern against a part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,16 +137,18 @@ impl CommandPattern {
             .filter(|word| **word == ShellWord::Any)
             .count();
         let n_unknown = u32::try_from(n_unknown).unwrap_or(u32::MAX);
-        if n_unknown > MAX_UNKNOWN_WORDS {
-            return self.match_part_with_unknown_words(part.words(), part);
+        if n_unknown > MAX_UNKNOWN_WORDS_PER_COMMAND_PART {
+            return self.match_possible_word_expansions(part.words(), part);
         }
         // An unknown word may expand to nothing, so the pattern must match the command part both
         // with and without each unknown word.
         let mut readings = 0..1_u32 << n_unknown;
-        if readings.all(|bits| self.matches_text(&join_part_words(part, &part.words, bits))) {
+        if readings
+            .all(|bits| self.matches_text(&encode_words_for_matching(part, &part.words, bits)))
+        {
             CommandPatternMatch::Yes
         } else {
-            self.match_part_with_unknown_words(part.words(), part)
+            self.match_possible_word_expansions(part.words(), part)
         }
     }
 
@@ -157,14 +159,15 @@ impl CommandPattern {
     #[must_use]
     pub fn match_part_by_program_name(&self, part: &CommandPart) -> CommandPatternMatch {
         let mut found = CommandPatternMatch::No;
-        for words in list_command_part_spellings(part) {
-            let is_covered = |bits| self.matches_text(&join_part_words(part, &words, bits));
+        for words in list_equivalent_command_spellings(part) {
+            let is_covered =
+                |bits| self.matches_text(&encode_words_for_matching(part, &words, bits));
             if is_covered(0) && is_covered(u32::MAX) {
                 return CommandPatternMatch::Yes;
             }
-            found = found.max(self.match_part_with_unknown_words(&words, part));
+            found = found.max(self.match_possible_word_expansions(&words, part));
         }
-        if found == CommandPatternMatch::No && self.words_occur_in_part(part) {
+        if found == CommandPatternMatch::No && self.occurs_in_command_part(part) {
             return CommandPatternMatch::Maybe;
         }
         found
@@ -178,7 +181,7 @@ impl CommandPattern {
             .any(|pattern| matches_whole_text(pattern, text))
     }
 
-    fn match_part_with_unknown_words(
+    fn match_possible_word_expansions(
         &self,
         words: &[ShellWord],
         part: &CommandPart,
@@ -186,7 +189,7 @@ impl CommandPattern {
         if !words.contains(&ShellWord::Any) {
             return CommandPatternMatch::No;
         }
-        let text = join_part_words(part, words, u32::MAX);
+        let text = encode_words_for_matching(part, words, u32::MAX);
         let mut patterns = self.encode_pattern_for_matching().into_iter();
         if patterns.any(|pattern| can_match_some_expansion(&pattern, &text)) {
             CommandPatternMatch::Maybe
@@ -229,7 +232,7 @@ impl CommandPattern {
 }
 
 /// Returns every spelling of a part that `ask` and `deny` rules are matched against.
-fn list_command_part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
+fn list_equivalent_command_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
         let others = part.others.iter();
@@ -258,7 +261,7 @@ fn list_command_part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
 
 /// Joins the words of a command part to one text, with sentinel characters at word borders and for
 /// unknown words. The n-th unknown word is included only if bit n of `bits` is set.
-fn join_part_words(part: &CommandPart, words: &[ShellWord], bits: u32) -> Vec<char> {
+fn encode_words_for_matching(part: &CommandPart, words: &[ShellWord], bits: u32) -> Vec<char> {
     let mut text = Vec::new();
     if part.is_redirection {
         text.push(FILE_REDIRECTION_SENTINEL);

@@ -16,7 +16,7 @@
 //!
 //! Words are separated by spaces and tabs. The first word is not a reserved word and contains no
 //! `=`. At the first character outside the grammar, the parser calls
-//! [`ShellParser::mark_outside_allowable_grammar`] if the programs are still known (such as for a
+//! [`ShellParser::mark_syntax_unsupported_by_rules`] if the programs are still known (such as for a
 //! variable among the arguments), otherwise [`ShellParser::mark_uncertain_and_stop`]. A mark is
 //! never removed, so a parsing mistake after it cannot allow anything. In addition, an allowed
 //! command may only contain the characters that `alphabet.rs` permits.
@@ -150,7 +150,7 @@ impl<'a> ShellParser<'a> {
 
     /// Marks the command as outside the grammar in which rules can allow commands; its programs are
     /// still known.
-    fn mark_outside_allowable_grammar(&mut self, why: &str) {
+    fn mark_syntax_unsupported_by_rules(&mut self, why: &str) {
         self.command.set_outside_grammar(why);
     }
 
@@ -188,13 +188,13 @@ impl<'a> ShellParser<'a> {
                 ' ' | '\t' => {
                     self.at += 1;
                     if self.peek() == Some('\\') && self.peek_at(1) == Some('\n') {
-                        self.mark_outside_allowable_grammar("a backslash at the end of a line");
+                        self.mark_syntax_unsupported_by_rules("a backslash at the end of a line");
                         self.at += 2;
                     }
                 }
                 '\n' if simple.is_empty() => self.at += 1,
                 '#' => {
-                    self.mark_outside_allowable_grammar("a comment");
+                    self.mark_syntax_unsupported_by_rules("a comment");
                     self.skip_while(|c| c != '\n');
                 }
                 ';' | '&' | '|' if simple.is_empty() => {
@@ -235,7 +235,7 @@ impl<'a> ShellParser<'a> {
                 false
             }
             (Some('&'), _) => {
-                self.mark_outside_allowable_grammar("a command in the background");
+                self.mark_syntax_unsupported_by_rules("a command in the background");
                 false
             }
             (operator, _) => operator == Some('|'),
@@ -262,10 +262,10 @@ impl<'a> ShellParser<'a> {
             if is_assignment(written) {
                 simple.has_assignments = true;
                 simple.others.push(building.text);
-                return self.mark_outside_allowable_grammar("it sets variables");
+                return self.mark_syntax_unsupported_by_rules("it sets variables");
             }
             if written.contains(&'=') {
-                self.mark_outside_allowable_grammar("`=` in the name of a program");
+                self.mark_syntax_unsupported_by_rules("`=` in the name of a program");
             }
             if !building.is_quoted && !building.is_any {
                 if building.text == "!" {
@@ -297,7 +297,7 @@ impl<'a> ShellParser<'a> {
                     "it sets variables, which may change what the later commands do",
                 );
             } else if simple.has_redirections && !self.is_pattern {
-                self.mark_outside_allowable_grammar("a redirection without a command");
+                self.mark_syntax_unsupported_by_rules("a redirection without a command");
             }
         } else {
             let part = CommandPart {
@@ -307,7 +307,7 @@ impl<'a> ShellParser<'a> {
             };
             match self.is_pattern {
                 true => self.command.parts.push(part),
-                false => nested::add_parsed_part(part, self.depth, self.command),
+                false => nested::add_parsed_command_part(part, self.depth, self.command),
             }
         }
     }
@@ -319,14 +319,14 @@ impl<'a> ShellParser<'a> {
         match self.peek() {
             Some('>') if writes => self.at += 1,
             Some('|') if writes => {
-                self.mark_outside_allowable_grammar("`>|`");
+                self.mark_syntax_unsupported_by_rules("`>|`");
                 self.at += 1;
             }
             Some('&') if writes => {
                 self.at += 1;
                 let target = self.next();
                 if target == Some('-') {
-                    self.mark_outside_allowable_grammar("a descriptor that is closed");
+                    self.mark_syntax_unsupported_by_rules("a descriptor that is closed");
                 }
                 // `>&-x` closes a file descriptor in some shells and writes a file in others.
                 let is_known = target.is_some_and(|c| c.is_ascii_digit() || c == '-');
@@ -440,7 +440,7 @@ impl<'a> ShellParser<'a> {
     /// Adds the next character to the word and marks the command as outside the grammar. Shells
     /// read such a character literally or expand it.
     fn read_character_outside_grammar(&mut self, word: &mut ShellWordBuilder, why: &str) {
-        self.mark_outside_allowable_grammar(why);
+        self.mark_syntax_unsupported_by_rules(why);
         self.read_character_literally(word);
     }
 
@@ -453,7 +453,7 @@ impl<'a> ShellParser<'a> {
         loop {
             match self.next() {
                 Some('\'') => return,
-                Some(c) if is_accepted_in_quotes(c) => word.text.push(c),
+                Some(c) if is_allowed_quoted_character(c) => word.text.push(c),
                 Some(_) => return self.mark_uncertain_and_stop("a control character"),
                 None => return self.mark_uncertain_and_stop("a quote that does not end"),
             }
@@ -469,11 +469,11 @@ impl<'a> ShellParser<'a> {
                     return;
                 }
                 Some('\\') => {
-                    self.mark_outside_allowable_grammar("a backslash in double quotes");
+                    self.mark_syntax_unsupported_by_rules("a backslash in double quotes");
                     self.at += 1;
                     match self.next() {
                         Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
-                        Some(c) if c != '\n' && is_accepted_in_quotes(c) => {
+                        Some(c) if c != '\n' && is_allowed_quoted_character(c) => {
                             word.text.extend(['\\', c])
                         }
                         _ => {
@@ -485,7 +485,7 @@ impl<'a> ShellParser<'a> {
                 Some('$') => self.parse_expansion(word, true),
                 Some('`') => return self.mark_uncertain_and_stop("backticks"),
                 Some('!') => self.read_character_outside_grammar(word, "`!` in double quotes"),
-                Some(c) if is_accepted_in_quotes(c) => self.read_character_literally(word),
+                Some(c) if is_allowed_quoted_character(c) => self.read_character_literally(word),
                 Some(_) => return self.mark_uncertain_and_stop("a control character"),
                 None => return self.mark_uncertain_and_stop("a quote that does not end"),
             }
@@ -493,7 +493,7 @@ impl<'a> ShellParser<'a> {
     }
 
     fn read_backslash_escape(&mut self, word: &mut ShellWordBuilder) {
-        self.mark_outside_allowable_grammar("a backslash");
+        self.mark_syntax_unsupported_by_rules("a backslash");
         self.at += 1;
         word.is_quoted = true;
         match self.next() {
@@ -508,7 +508,7 @@ impl<'a> ShellParser<'a> {
 
     /// Parses an expansion that begins with `$`.
     fn parse_expansion(&mut self, word: &mut ShellWordBuilder, is_in_quotes: bool) {
-        self.mark_outside_allowable_grammar("an expansion with `$`");
+        self.mark_syntax_unsupported_by_rules("an expansion with `$`");
         self.at += 1;
         match self.peek() {
             Some('(') if self.peek_at(1) != Some('(') => {
@@ -546,7 +546,7 @@ fn is_literal_outside_quotes(c: char) -> bool {
 }
 
 /// Whether the parser accepts a character within quotes, where shells read it literally.
-fn is_accepted_in_quotes(c: char) -> bool {
+fn is_allowed_quoted_character(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')
 }
 

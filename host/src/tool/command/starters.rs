@@ -14,7 +14,7 @@ struct ProgramLauncherLists {
     scripts: Vec<&'static str>,
 }
 
-static STARTER_PROGRAM_LISTS: LazyLock<ProgramLauncherLists> = LazyLock::new(|| {
+static PROGRAM_LAUNCHER_LISTS: LazyLock<ProgramLauncherLists> = LazyLock::new(|| {
     let lines = include_str!("starters.txt").lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
     let section = |title: &str| {
@@ -35,7 +35,7 @@ pub(super) fn base_name(program: &str) -> &str {
 
 /// Whether a program starts other programs named in its arguments and `nested.rs` does not parse
 /// these arguments.
-pub(in super::super) fn is_unparsed_program_launcher(program: &str) -> bool {
+pub(in super::super) fn is_launcher_with_unparsed_arguments(program: &str) -> bool {
     let name = base_name(program);
     // `nested.rs` parses the arguments of `bash` and `env`, but not those of programs whose names
     // contain a version, such as `bash-5.2` and `env9`.
@@ -43,14 +43,14 @@ pub(in super::super) fn is_unparsed_program_launcher(program: &str) -> bool {
         SHELL_PROGRAM_NAMES.contains(&name) || COMMAND_WRAPPER_PROGRAMS.iter().any(|w| w.0 == name)
     };
     let is_of_version = strip_version_suffix(name) != name && is_read(strip_version_suffix(name));
-    is_of_version || (!is_read(name) && list_contains_program(&STARTER_PROGRAM_LISTS.runs, name))
+    is_of_version || (!is_read(name) && is_program_in_list(&PROGRAM_LAUNCHER_LISTS.runs, name))
 }
 
 /// Whether a program starts another program that its arguments name. A rule that allowed such a
 /// program with any arguments would allow every command.
-pub(crate) fn runs_argument_programs(program: &str) -> bool {
+pub(crate) fn is_program_launcher(program: &str) -> bool {
     let name = base_name(program);
-    is_unparsed_program_launcher(name)
+    is_launcher_with_unparsed_arguments(name)
         || SHELL_PROGRAM_NAMES.contains(&name)
         || name == "eval"
         || COMMAND_WRAPPER_PROGRAMS
@@ -62,12 +62,12 @@ pub(crate) fn runs_argument_programs(program: &str) -> bool {
 /// what a call does.
 pub(super) fn may_run_other_programs(program: &str) -> bool {
     let name = base_name(program);
-    runs_argument_programs(name)
+    is_program_launcher(name)
         || name == "find"
-        || list_contains_program(&STARTER_PROGRAM_LISTS.scripts, name)
+        || is_program_in_list(&PROGRAM_LAUNCHER_LISTS.scripts, name)
 }
 
-fn list_contains_program(list: &[&str], name: &str) -> bool {
+fn is_program_in_list(list: &[&str], name: &str) -> bool {
     let bare = strip_version_suffix(name);
     list.iter().any(|listed| match listed.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -98,10 +98,10 @@ mod tests {
             "busybox",
             "cross-env",
         ] {
-            assert!(is_unparsed_program_launcher(name), "{name}");
+            assert!(is_launcher_with_unparsed_arguments(name), "{name}");
         }
         for name in ["bash", "env", "timeout", "git", "cargo", "ls", "[", "7z"] {
-            assert!(!is_unparsed_program_launcher(name), "{name}");
+            assert!(!is_launcher_with_unparsed_arguments(name), "{name}");
         }
         for name in ["python3.12", "gawk", "make", "find", "sh", "perl5.36.0"] {
             assert!(may_run_other_programs(name), "{name}");
@@ -113,15 +113,18 @@ mod tests {
 
     #[test]
     fn the_lists_are_sorted_and_name_each_program_once() {
-        for list in [&STARTER_PROGRAM_LISTS.runs, &STARTER_PROGRAM_LISTS.scripts] {
+        for list in [
+            &PROGRAM_LAUNCHER_LISTS.runs,
+            &PROGRAM_LAUNCHER_LISTS.scripts,
+        ] {
             assert!(list.len() > 100 && list.is_sorted());
             assert!(list.windows(2).all(|pair| pair[0] != pair[1]));
         }
         assert!(
-            STARTER_PROGRAM_LISTS
+            PROGRAM_LAUNCHER_LISTS
                 .runs
                 .iter()
-                .all(|name| !STARTER_PROGRAM_LISTS.scripts.contains(name))
+                .all(|name| !PROGRAM_LAUNCHER_LISTS.scripts.contains(name))
         );
     }
 }

@@ -113,7 +113,7 @@ fn commands_outside_the_grammar_ask_although_their_programs_are_known() {
         let command = Command::parse(text);
         assert_eq!(command.doubt, None, "{text}");
         assert!(command.outside.is_some(), "{text}");
-        assert!(command.always_answer_scopes().is_err(), "{text}");
+        assert!(command.session_approval_scopes().is_err(), "{text}");
         assert_eq!(part_texts(&command), *expected, "{text}");
     }
 }
@@ -239,7 +239,7 @@ fn commands_that_cannot_be_parsed_with_certainty_are_marked_as_doubtful() {
     ] {
         let command = Command::parse(text);
         assert!(command.doubt.is_some(), "{text}: {command:?}");
-        assert!(command.always_answer_scopes().is_err(), "{text}");
+        assert!(command.session_approval_scopes().is_err(), "{text}");
     }
     let deep = format!("{}x{}", "$(".repeat(100_000), ")".repeat(100_000));
     assert!(Command::parse(&deep).doubt.is_some());
@@ -626,7 +626,7 @@ fn files_of_output_redirections_are_resolved() {
 
 #[test]
 fn an_always_answer_permits_the_program_with_its_first_argument_or_the_exact_command() {
-    let covers = |text: &str| Command::parse(text).always_answer_scopes();
+    let covers = |text: &str| Command::parse(text).session_approval_scopes();
     for (text, expected) in [
         ("git status", "git status …"),
         ("git log -n 1 | head", "git log …; head"),

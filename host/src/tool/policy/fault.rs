@@ -3,20 +3,21 @@
 //! A denying rule that never applies protects nothing, so each fault is described with what to do.
 //! Start from [`PolicyRule::find_rule_fault`].
 
-use super::Rule;
+use super::RuleDecision;
 use super::rule::{BASH_TOOL_NAME, PATH_RULE_TOOL_NAMES, PolicyRule};
 use crate::message::ToolSpec;
-use crate::tool::command::{CommandPattern, is_unparsed_program_launcher};
+use crate::tool::command::{CommandPattern, is_launcher_with_unparsed_arguments};
 
 /// Tools whose calls access a directory and everything below it, rather than a single file.
-const FOLDER_TREE_TOOL_NAMES: &[&str] = &["list_files", "search"];
+const RECURSIVE_FOLDER_TOOL_NAMES: &[&str] = &["list_files", "search"];
 
 impl PolicyRule {
     /// Returns the reason why the rule matches no call of these tools; `None` if it can match.
     pub(super) fn find_rule_fault(&self, tools: &[&ToolSpec]) -> Option<String> {
         let program = self.command.as_ref().and_then(CommandPattern::program_name);
-        if let Some(program) = program.filter(|program| is_unparsed_program_launcher(program))
-            && self.decision == Rule::Allow
+        if let Some(program) =
+            program.filter(|program| is_launcher_with_unparsed_arguments(program))
+            && self.decision == RuleDecision::Allow
         {
             return Some(format!(
                 "`{program}` starts other programs, and no rule allows that, so this rule has no effect; allow the other \
@@ -100,12 +101,13 @@ impl PolicyRule {
                 classes.join(" or ")
             ));
         }
-        let is_of_tree = |spec: &&ToolSpec| FOLDER_TREE_TOOL_NAMES.contains(&spec.name.as_str());
+        let is_of_tree =
+            |spec: &&ToolSpec| RECURSIVE_FOLDER_TOOL_NAMES.contains(&spec.name.as_str());
         let path = self
             .path
             .as_ref()
             .filter(|path| !path.may_match_directory_tree())?;
-        (self.decision == Rule::Allow && able.iter().all(is_of_tree)).then(|| {
+        (self.decision == RuleDecision::Allow && able.iter().all(is_of_tree)).then(|| {
             format!(
                 "{} a folder with everything below it, and `path = {:?}` allows no such folder, so this rule has no effect; name a \
                  folder as in `path = \"docs/**\"`",

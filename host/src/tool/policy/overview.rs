@@ -2,44 +2,44 @@
 
 use serde::Serialize;
 
-use super::rule::RuleMatchedCallAspect;
-use super::{Rule, RuleStrictness, ToolPolicy};
+use super::rule::RuleMatchTarget;
+use super::{RuleDecision, RuleStrictness, ToolPolicy};
 use crate::message::ToolSpec;
 
 /// Rules for the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ToolOverview {
+pub struct ToolRuleSummary {
     /// Decision on the calls of the tool that no rule in `narrower` matches.
-    pub decision: Rule,
+    pub decision: RuleDecision,
     /// Rule or default that decided.
     pub by: String,
     /// Rules that match only the tool's calls with a certain command or path.
-    pub narrower: Vec<RuleForSomeCalls>,
+    pub narrower: Vec<ConditionalToolRule>,
 }
 
 /// A rule that matches only some calls of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RuleForSomeCalls {
-    pub decision: Rule,
+pub struct ConditionalToolRule {
+    pub decision: RuleDecision,
     pub rule: String,
 }
 
 impl ToolPolicy {
     /// Returns the decision of the rules for the calls of a tool, and the rules that apply to only
     /// some of its calls. Approval modes and hooks are not considered.
-    pub fn build_tool_overview(&self, spec: &ToolSpec) -> ToolOverview {
-        let ruling = self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Whole);
+    pub fn build_tool_overview(&self, spec: &ToolSpec) -> ToolRuleSummary {
+        let ruling = self.apply_rules_to_target(spec, RuleMatchTarget::Whole);
         let rules = self.rules.iter().enumerate();
         let narrower = rules.filter(|(_, rule)| rule.matches_only_some_calls(spec));
-        ToolOverview {
+        ToolRuleSummary {
             decision: match ruling.strictness {
-                RuleStrictness::Allow => Rule::Allow,
-                RuleStrictness::Ask | RuleStrictness::AskPerson => Rule::Ask,
-                RuleStrictness::Deny => Rule::Deny,
+                RuleStrictness::Allow => RuleDecision::Allow,
+                RuleStrictness::Ask | RuleStrictness::AskPerson => RuleDecision::Ask,
+                RuleStrictness::Deny => RuleDecision::Deny,
             },
             by: ruling.by,
             narrower: narrower
-                .map(|(index, rule)| RuleForSomeCalls {
+                .map(|(index, rule)| ConditionalToolRule {
                     decision: rule.decision,
                     rule: rule.describe_rule(index),
                 })
@@ -63,16 +63,24 @@ mod tests {
             ]
         "#;
         let policy: ToolPolicy = toml::from_str(rules).unwrap();
-        let bash = policy.build_tool_overview(&ToolSpec::bare_spec("bash", EffectClass::Execute));
-        assert_eq!(bash.decision, Rule::Ask);
+        let bash = policy.build_tool_overview(&ToolSpec::from_name_and_effect(
+            "bash",
+            EffectClass::Execute,
+        ));
+        assert_eq!(bash.decision, RuleDecision::Ask);
         assert_eq!(bash.by, "the default for effect execute");
         assert_eq!(bash.narrower.len(), 1);
-        let write =
-            policy.build_tool_overview(&ToolSpec::bare_spec("write_file", EffectClass::Write));
-        assert_eq!(write.decision, Rule::Deny);
+        let write = policy.build_tool_overview(&ToolSpec::from_name_and_effect(
+            "write_file",
+            EffectClass::Write,
+        ));
+        assert_eq!(write.decision, RuleDecision::Deny);
         assert_eq!(write.by, "tool rule 2 (effect write)");
-        assert_eq!(write.narrower[0].decision, Rule::Allow);
-        let read = policy.build_tool_overview(&ToolSpec::bare_spec("read_file", EffectClass::Read));
+        assert_eq!(write.narrower[0].decision, RuleDecision::Allow);
+        let read = policy.build_tool_overview(&ToolSpec::from_name_and_effect(
+            "read_file",
+            EffectClass::Read,
+        ));
         assert!(read.narrower.is_empty());
     }
 }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::command::{CommandPart, CommandPattern, CommandPatternMatch};
 use super::super::subject::WorkspacePath;
-use super::Rule;
+use super::RuleDecision;
 use crate::message::{EffectClass, ToolSpec};
 
 pub(super) const BASH_TOOL_NAME: &str = "bash";
@@ -44,7 +44,7 @@ pub struct PolicyRule {
     pub(super) effect: Option<EffectClass>,
     pub(super) command: Option<CommandPattern>,
     pub(super) path: Option<RulePathPattern>,
-    pub(super) decision: Rule,
+    pub(super) decision: RuleDecision,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ struct RuleFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     /// Decision on the calls that match.
-    decision: Rule,
+    decision: RuleDecision,
 }
 
 /// Displays the rule as an inline table of TOML, as in the settings.
@@ -139,7 +139,7 @@ impl From<PolicyRule> for RuleFields {
 
 /// One aspect of a call that a rule may match.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum RuleMatchedCallAspect<'a> {
+pub(super) enum RuleMatchTarget<'a> {
     /// The whole call, if no more is known about it.
     Whole,
     CommandPart(&'a CommandPart),
@@ -159,7 +159,7 @@ impl PolicyRule {
     ///
     /// # Errors
     /// The pattern is not a valid glob.
-    pub fn for_tool(pattern: &str, decision: Rule) -> Result<Self, String> {
+    pub fn for_tool(pattern: &str, decision: RuleDecision) -> Result<Self, String> {
         Ok(Self {
             tool: Some(RuleToolPattern::new(pattern)?),
             effect: None,
@@ -171,7 +171,7 @@ impl PolicyRule {
 
     /// Creates a rule for all tools of an effect class.
     #[must_use]
-    pub fn for_effect_class(effect: EffectClass, decision: Rule) -> Self {
+    pub fn for_effect_class(effect: EffectClass, decision: RuleDecision) -> Self {
         Self {
             tool: None,
             effect: Some(effect),
@@ -196,43 +196,43 @@ impl PolicyRule {
 
     /// Returns whether the rule matches this aspect of a call: the whole call, a part of its
     /// command, a file, or another one.
-    pub(super) fn match_call_aspect(
+    pub(super) fn match_against_target(
         &self,
         spec: &ToolSpec,
-        facet: RuleMatchedCallAspect<'_>,
+        facet: RuleMatchTarget<'_>,
     ) -> CommandPatternMatch {
         if !self.matches_tool(spec) {
             return CommandPatternMatch::No;
         }
         if let Some(command) = &self.command {
             return match facet {
-                RuleMatchedCallAspect::CommandPart(part) => self.match_command_part(command, part),
-                RuleMatchedCallAspect::Doubt => CommandPatternMatch::Maybe,
-                RuleMatchedCallAspect::Whole
-                | RuleMatchedCallAspect::Outside
-                | RuleMatchedCallAspect::File(_)
-                | RuleMatchedCallAspect::Tree(_) => CommandPatternMatch::No,
+                RuleMatchTarget::CommandPart(part) => self.match_command_part(command, part),
+                RuleMatchTarget::Doubt => CommandPatternMatch::Maybe,
+                RuleMatchTarget::Whole
+                | RuleMatchTarget::Outside
+                | RuleMatchTarget::File(_)
+                | RuleMatchTarget::Tree(_) => CommandPatternMatch::No,
             };
         }
         let Some(path) = &self.path else {
             return CommandPatternMatch::Yes;
         };
         match facet {
-            RuleMatchedCallAspect::File(WorkspacePath::Known(file))
+            RuleMatchTarget::File(WorkspacePath::Known(file))
                 if path.matches_path(file, self.decision) =>
             {
                 CommandPatternMatch::Yes
             }
-            RuleMatchedCallAspect::Tree(WorkspacePath::Known(folder)) => {
+            RuleMatchTarget::Tree(WorkspacePath::Known(folder)) => {
                 path.match_directory_tree(folder, self.decision)
             }
-            RuleMatchedCallAspect::File(WorkspacePath::Unknown)
-            | RuleMatchedCallAspect::Tree(WorkspacePath::Unknown) => CommandPatternMatch::Maybe,
-            RuleMatchedCallAspect::File(_)
-            | RuleMatchedCallAspect::Whole
-            | RuleMatchedCallAspect::CommandPart(_)
-            | RuleMatchedCallAspect::Doubt
-            | RuleMatchedCallAspect::Outside => CommandPatternMatch::No,
+            RuleMatchTarget::File(WorkspacePath::Unknown)
+            | RuleMatchTarget::Tree(WorkspacePath::Unknown) => CommandPatternMatch::Maybe,
+            RuleMatchTarget::File(_)
+            | RuleMatchTarget::Whole
+            | RuleMatchTarget::CommandPart(_)
+            | RuleMatchTarget::Doubt
+            | RuleMatchTarget::Outside => CommandPatternMatch::No,
         }
     }
 
@@ -243,7 +243,7 @@ impl PolicyRule {
         command: &CommandPattern,
         part: &CommandPart,
     ) -> CommandPatternMatch {
-        if self.decision != Rule::Allow {
+        if self.decision != RuleDecision::Allow {
             return command.match_part_by_program_name(part);
         }
         let matched = command.match_part_exactly(part);
@@ -368,11 +368,11 @@ pub(super) struct RulePathPattern {
 
 /// Whether a path, used as the pattern of a rule, would match only the file with this path.
 pub(super) fn is_literal_path_pattern(path: &str) -> bool {
-    !path.contains(GLOB_WILDCARD_CHARS) && RulePathPattern::new(path, Rule::Allow).is_ok()
+    !path.contains(GLOB_WILDCARD_CHARS) && RulePathPattern::new(path, RuleDecision::Allow).is_ok()
 }
 
 impl RulePathPattern {
-    fn new(text: &str, decision: Rule) -> Result<Self, String> {
+    fn new(text: &str, decision: RuleDecision) -> Result<Self, String> {
         // The paths of calls never contain these characters, so such a rule would never match.
         let odd = [
             (text.contains('\\'), "a backslash; write `/` between names"),
@@ -402,7 +402,7 @@ impl RulePathPattern {
             .last()
             .is_some_and(|last| !last.contains(GLOB_WILDCARD_CHARS));
         let mut whole = names.join("/");
-        if text.ends_with('/') && (decision == Rule::Allow || !is_spelt) {
+        if text.ends_with('/') && (decision == RuleDecision::Allow || !is_spelt) {
             whole.push_str("/**");
         }
         let glob = GlobBuilder::new(&whole)
@@ -437,9 +437,9 @@ impl RulePathPattern {
     /// secrets    deny        secrets, secrets/key
     /// secrets    allow       secrets only
     /// ```
-    fn matches_path(&self, path: &str, decision: Rule) -> bool {
+    fn matches_path(&self, path: &str, decision: RuleDecision) -> bool {
         let above = path.match_indices('/').map(|(at, _)| &path[..at]);
-        let mut above = above.filter(|_| self.is_name && decision != Rule::Allow);
+        let mut above = above.filter(|_| self.is_name && decision != RuleDecision::Allow);
         self.glob.is_match(path) || above.any(|folder| self.glob.is_match(folder))
     }
 
@@ -450,14 +450,15 @@ impl RulePathPattern {
 
     /// Matches a directory with everything below it. A rule that allows must match all of it. For
     /// other rules, one match below the directory makes the result [`CommandPatternMatch::Maybe`].
-    fn match_directory_tree(&self, folder: &str, decision: Rule) -> CommandPatternMatch {
+    fn match_directory_tree(&self, folder: &str, decision: RuleDecision) -> CommandPatternMatch {
         // Match two paths below the directory, of one and two levels, with names that no pattern
         // contains.
         let below = ["\u{1}", "\u{1}/\u{1}"].map(|name| {
             let separator = if folder.is_empty() { "" } else { "/" };
             self.glob.is_match(format!("{folder}{separator}{name}"))
         });
-        if below == [true, true] || (decision != Rule::Allow && self.matches_path(folder, decision))
+        if below == [true, true]
+            || (decision != RuleDecision::Allow && self.matches_path(folder, decision))
         {
             return CommandPatternMatch::Yes;
         }
@@ -467,7 +468,9 @@ impl RulePathPattern {
                     .strip_prefix(outer)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        if decision != Rule::Allow && (is_in(&self.base, folder) || is_in(folder, &self.base)) {
+        if decision != RuleDecision::Allow
+            && (is_in(&self.base, folder) || is_in(folder, &self.base))
+        {
             CommandPatternMatch::Maybe
         } else {
             CommandPatternMatch::No

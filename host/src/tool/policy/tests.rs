@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use EffectClass::{Execute, External, Read, Write};
 
-const TERMINAL: ToolPolicyRunMode = ToolPolicyRunMode {
+const TERMINAL: ToolPolicyOptions = ToolPolicyOptions {
     yes: false,
     dry_run: false,
     has_terminal: true,
@@ -18,11 +18,11 @@ fn tool_spec(name: &str, effect_class: EffectClass) -> ToolSpec {
     };
     ToolSpec {
         plugin,
-        ..ToolSpec::bare_spec(name, effect_class)
+        ..ToolSpec::from_name_and_effect(name, effect_class)
     }
 }
 
-fn parse_policy(text: &str, mode: ToolPolicyRunMode) -> ToolPolicy {
+fn parse_policy(text: &str, mode: ToolPolicyOptions) -> ToolPolicy {
     ToolPolicy {
         mode,
         ..toml::from_str(text).expect("a good policy")
@@ -108,11 +108,11 @@ fn rules_and_defaults_decide_as_the_table_says() {
 
 #[test]
 fn approval_modes_change_the_verdict_on_a_call() {
-    let yes = ToolPolicyRunMode {
+    let yes = ToolPolicyOptions {
         yes: true,
-        ..ToolPolicyRunMode::default()
+        ..ToolPolicyOptions::default()
     };
-    let dry = ToolPolicyRunMode {
+    let dry = ToolPolicyOptions {
         dry_run: true,
         ..yes
     };
@@ -120,21 +120,21 @@ fn approval_modes_change_the_verdict_on_a_call() {
         (TERMINAL, "write_file", Write, false, "ask"),
         (TERMINAL, "read_file", Read, true, "ask"),
         (
-            ToolPolicyRunMode::default(),
+            ToolPolicyOptions::default(),
             "write_file",
             Write,
             false,
             "deny",
         ),
         (
-            ToolPolicyRunMode::default(),
+            ToolPolicyOptions::default(),
             "read_file",
             Read,
             true,
             "deny",
         ),
         (
-            ToolPolicyRunMode::default(),
+            ToolPolicyOptions::default(),
             "read_file",
             Read,
             false,
@@ -258,7 +258,7 @@ fn approval_modes_never_loosen_a_rule_or_the_request_of_a_hook() {
         };
         let is_refused = mode == Plan && class != Read;
         assert!(
-            !(is_refused && policy.may_skill_approve(&call)),
+            !(is_refused && policy.can_skill_approve_call(&call)),
             "{mode} {tool}"
         );
         assert_eq!(policy.is_planning(), mode == Plan);
@@ -285,7 +285,7 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
 
 #[test]
 fn a_dry_run_describes_the_call_that_would_have_run() {
-    let mode = ToolPolicyRunMode {
+    let mode = ToolPolicyOptions {
         dry_run: true,
         ..TERMINAL
     };
@@ -393,7 +393,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         ("git status > out/../x", "ask", "allow"),
         ("git status &", "ask", "allow"),
     ] {
-        let yes = ToolPolicyRunMode {
+        let yes = ToolPolicyOptions {
             yes: true,
             ..TERMINAL
         };
@@ -475,7 +475,7 @@ fn no_spelling_of_a_command_bypasses_the_rules_of_the_manual() {
         );
         let rule = &decision.rule;
         assert_eq!(verdict_word(&decision.verdict), expected, "{text}: {rule}");
-        let nobody = ToolPolicyRunMode::default();
+        let nobody = ToolPolicyOptions::default();
         let decision = decide(
             &parse_policy(MANUAL, nobody),
             "bash",
@@ -506,7 +506,7 @@ fn an_always_answer_covers_no_command_that_may_be_denied() {
         };
         let policy = parse_policy(MANUAL, TERMINAL);
         assert_eq!(
-            policy.may_always_answer_cover(&call),
+            policy.allows_session_approval(&call),
             may_always_answer_cover,
             "{text}"
         );
@@ -518,7 +518,7 @@ fn a_command_too_long_for_any_system_is_refused_without_parsing() {
     let long = command_subject(&"a ".repeat(3 << 20));
     for mode in [
         TERMINAL,
-        ToolPolicyRunMode {
+        ToolPolicyOptions {
             yes: true,
             ..TERMINAL
         },
@@ -593,7 +593,7 @@ fn a_call_that_a_rule_may_deny_is_refused_with_a_remedy_for_its_tool() {
         { path = "secrets/", decision = "deny" },
         { command = "git push *", decision = "deny" },
     ]"#;
-    let nobody = ToolPolicyRunMode::default();
+    let nobody = ToolPolicyOptions::default();
     let folder = Subject::Tree(WorkspacePath::Known(String::new()));
     for (tool, class, subject, remedy) in [
         ("search", Read, folder, "folders without what is denied"),

@@ -5,7 +5,7 @@
 //! the command's files were checked. An unlocked record belongs to an interrupted command. This
 //! module must not know how files are checked (see the module above). All functions block. Start
 //! from
-//! [`RunningCommandRecordFile::create`] and [`rename_files_of_interrupted_commands`].
+//! [`RunningCommandRecordFile::create`] and [`disable_git_files_of_interrupted_commands`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CommandWritableDirectories, GitControlFileFingerprint, GitControlFilesBeforeCommand,
-    MAX_SAVED_GIT_SETTINGS_BYTES, PathAndTargetStatStamp,
+    MAX_SAVED_GIT_SETTINGS_BYTES, SymlinkAwareStatStamp,
 };
 use crate::beneath::open_regular_file;
 use crate::clock;
@@ -34,7 +34,7 @@ const RECORD_FORMAT_VERSION: u32 = 1;
 
 /// Extension of records. A record that is being written has the extension
 /// [`UNFINISHED_RECORD_EXTENSION`].
-const FINISHED_RECORD_EXTENSION: &str = "json";
+const COMMAND_RECORD_FILE_EXTENSION: &str = "json";
 const UNFINISHED_RECORD_EXTENSION: &str = "new";
 
 /// Maximum size of a record, in bytes: the kept contents of files in base64, and about 100,000
@@ -45,7 +45,7 @@ const MAX_RECORD_FILE_BYTES: u64 = 2 * MAX_SAVED_GIT_SETTINGS_BYTES + (32 << 20)
 const COMMAND_END_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// Age at which an unfinished record is removed. Its command was never started.
-const MAX_UNFINISHED_RECORD_AGE: Duration = Duration::from_secs(3600);
+const MAX_UNFINISHED_COMMAND_RECORD_AGE: Duration = Duration::from_secs(3600);
 
 /// Record of a running command. If this is dropped, the record stays on disk, and the next process
 /// or command checks the files of this command.
@@ -71,7 +71,7 @@ struct CommandRecordContent {
 #[derive(Serialize, Deserialize)]
 struct RecordedFile {
     path: RecordedPath,
-    stamp: PathAndTargetStatStamp,
+    stamp: SymlinkAwareStatStamp,
     /// Content to restore, in base64.
     bytes: Option<String>,
 }
@@ -125,7 +125,7 @@ impl CommandRecordContent {
     /// Returns the recorded state of the repository's files before the command; `None` if the
     /// record is damaged. Leaves out a directory whose path now contains a symlink: the command may
     /// have created the symlink, to have files of another repository renamed.
-    fn decode_files_before_command(&self) -> Option<GitControlFilesBeforeCommand> {
+    fn decode_git_control_files(&self) -> Option<GitControlFilesBeforeCommand> {
         let folders: Option<Vec<PathBuf>> = self.folders.iter().map(RecordedPath::decode).collect();
         let mut folders = folders?;
         folders.retain(|path| path.canonicalize().is_ok_and(|real| real == *path));
@@ -159,7 +159,7 @@ impl RunningCommandRecordFile {
         create_private_folder(folder)?;
         let id = clock::new_uuid_v7();
         let new = folder.join(format!("{id}.{UNFINISHED_RECORD_EXTENSION}"));
-        let path = folder.join(format!("{id}.{FINISHED_RECORD_EXTENSION}"));
+        let path = folder.join(format!("{id}.{COMMAND_RECORD_FILE_EXTENSION}"));
         let mut file = File::create_new(&new)?;
         // Lock the file before renaming it: other processes treat every unlocked file with the
         // extension of finished records as that of an interrupted command.
@@ -188,7 +188,7 @@ impl RunningCommandRecordFile {
 /// killed: renames those that git would run, and removes the records of these commands. Returns a
 /// line for each file, and for each record that cannot be read.
 #[must_use]
-pub fn rename_files_of_interrupted_commands(folder: &Path) -> Vec<String> {
+pub fn disable_git_files_of_interrupted_commands(folder: &Path) -> Vec<String> {
     let dir = match Dir::open_ambient_dir(folder, ambient_authority()) {
         Ok(dir) => dir,
         // If the folder is missing, no command has run confined yet, so none was interrupted.
@@ -208,7 +208,7 @@ pub fn rename_files_of_interrupted_commands(folder: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for name in names {
         match name.extension().and_then(|found| found.to_str()) {
-            Some(FINISHED_RECORD_EXTENSION) => {
+            Some(COMMAND_RECORD_FILE_EXTENSION) => {
                 lines.extend(rename_files_of_recorded_command(folder, &dir, &name))
             }
             Some(UNFINISHED_RECORD_EXTENSION) => remove_unfinished_record(&dir, &name),
@@ -274,7 +274,7 @@ fn read_command_record(file: &File) -> Result<(GitControlFilesBeforeCommand, i64
         ));
     }
     let before = recorded
-        .decode_files_before_command()
+        .decode_git_control_files()
         .ok_or("it is damaged: a path is not base64")?;
     Ok((before, recorded.last))
 }
@@ -292,7 +292,7 @@ fn remove_unfinished_record(dir: &Dir, name: &Path) {
         .symlink_metadata(name)
         .and_then(|found| found.modified());
     let age = changed.map(|changed| SystemTime::now().duration_since(changed.into_std()));
-    if matches!(age, Ok(Ok(age)) if age > MAX_UNFINISHED_RECORD_AGE) {
+    if matches!(age, Ok(Ok(age)) if age > MAX_UNFINISHED_COMMAND_RECORD_AGE) {
         let _ = dir.remove_file(name);
     }
 }

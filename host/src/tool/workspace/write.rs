@@ -16,7 +16,7 @@ use super::super::known::FileContentVersion;
 use super::super::subject::WorkspacePath;
 use super::{Workspace, WorkspaceError};
 use crate::beneath::{MissingParentFolderHandling, open_regular_file};
-use crate::git::is_path_into_repository;
+use crate::git::is_path_into_git_folder;
 use crate::point::handle::FileChangeRecorder;
 
 /// Expected state of a file before a write.
@@ -60,14 +60,15 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`]; the file is then unchanged.
     pub fn write_file(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let written = self.write_expected_file(path, content, ExpectedFileState::Any, None)?;
+        let written =
+            self.write_file_checking_state(path, content, ExpectedFileState::Any, None)?;
         Ok(written.is_new)
     }
 
     /// Writes a file as [`Self::write_file`] does, if the file is in the expected state. The state
     /// is checked right before the file is replaced. `recorder` is called before the file changes,
     /// and again at the end.
-    pub(in crate::tool) fn write_expected_file(
+    pub(in crate::tool) fn write_file_checking_state(
         &self,
         path: &str,
         content: &[u8],
@@ -77,11 +78,11 @@ impl Workspace {
         let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.resolve_path(path))
         else {
             return self
-                .write_and_resolve_path(path, content, expected)
+                .write_file_returning_path(path, content, expected)
                 .map(|(written, _)| written);
         };
         let record = recorder.begin_change(&known, Some(content));
-        let written = self.write_and_resolve_path(path, content, expected);
+        let written = self.write_file_returning_path(path, content, expected);
         if let Some(record) = record {
             // Compare the resolved paths: if a symlink changed during the write, another file was
             // written than the one that was recorded.
@@ -92,7 +93,7 @@ impl Workspace {
     }
 
     /// Writes the file, and also returns its resolved path.
-    fn write_and_resolve_path(
+    fn write_file_returning_path(
         &self,
         path: &str,
         content: &[u8],
@@ -100,7 +101,7 @@ impl Workspace {
     ) -> Result<(FileWriteResult, String), WorkspaceError> {
         let failed = |source| WorkspaceError::from_io(path, source);
         let check = |names: &str| {
-            if is_path_into_repository(self.root(), names.split('/')) {
+            if is_path_into_git_folder(self.root(), names.split('/')) {
                 return Err(WorkspaceError::Repository(path.to_owned()));
             }
             Ok(())
@@ -143,13 +144,13 @@ impl Workspace {
 }
 
 /// Returns the version of an open file from its attributes only.
-pub(in crate::tool) fn version_from_attributes(file: &File) -> io::Result<FileContentVersion> {
+pub(in crate::tool) fn file_version_from_attributes(file: &File) -> io::Result<FileContentVersion> {
     Ok(metadata_to_file_version(&file.metadata()?))
 }
 
 /// Returns the version of an open file: its hash, or its attributes if it is larger than `cap`
 /// bytes.
-pub(super) fn read_file_version(file: File, cap: u64) -> io::Result<FileContentVersion> {
+pub(super) fn compute_file_version(file: File, cap: u64) -> io::Result<FileContentVersion> {
     let metadata = file.metadata()?;
     if metadata.len() > cap {
         return Ok(metadata_to_file_version(&metadata));
@@ -219,7 +220,7 @@ impl PendingFileWrite<'_> {
             .open_with(temporary, options.write(true).create_new(true))?;
         let mut keeps_owner = true;
         if let Some(old) = old {
-            keeps_owner = copy_owner_from_old(&file, old)?;
+            keeps_owner = copy_owner_and_group(&file, old)?;
             // Set the mode after the owner, because chown clears set-id bits, and before the first
             // byte, because no other user may read a private file.
             file.set_permissions(old.permissions())?;
@@ -236,7 +237,7 @@ impl PendingFileWrite<'_> {
             ExpectedFileState::Version { version, cap } => {
                 let opened = open_regular_file(self.folder, self.name.as_ref());
                 match opened {
-                    Ok(Some((file, _))) => Ok(read_file_version(file, cap)? == version),
+                    Ok(Some((file, _))) => Ok(compute_file_version(file, cap)? == version),
                     Ok(None) => Ok(false),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
                     Err(error) => Err(error),
@@ -311,7 +312,7 @@ fn overwrite_file(file: &mut File, content: &[u8]) -> io::Result<()> {
 
 /// Gives a new file the owner and group of the old one. Returns `false` if the user is not
 /// permitted to do so.
-fn copy_owner_from_old(file: &File, old: &Metadata) -> io::Result<bool> {
+fn copy_owner_and_group(file: &File, old: &Metadata) -> io::Result<bool> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
         return Ok(true);

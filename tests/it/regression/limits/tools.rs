@@ -6,7 +6,9 @@ use super::*;
 
 /// Returns one answer with `n` calls of the tool.
 fn calls(n: usize, name: &str) -> Reply {
-    (0..n).fold(Reply::default(), |reply, _| reply.and_call(name, json!({})))
+    (0..n).fold(Reply::default(), |reply, _| {
+        reply.with_tool_call(name, json!({}))
+    })
 }
 
 /// Returns a read-only tool that takes `millis`, and the highest number of its calls that ran at
@@ -71,7 +73,7 @@ async fn many_calls_that_hang_end_soon_after_ctrl_c() {
 fn long_line() -> (tempfile::TempDir, Arc<Workspace>) {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("a.txt"), "a".repeat(4_000_000)).unwrap();
-    let workspace = Arc::new(Workspace::open(place.path()).unwrap());
+    let workspace = Arc::new(Workspace::open_root_folder(place.path()).unwrap());
     (place, workspace)
 }
 

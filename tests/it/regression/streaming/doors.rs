@@ -13,9 +13,9 @@ use rind::point::outcome as o;
 use rind::point::payload::{StopReason, TextDelta};
 use rind::point::{Hook, caller::Caller};
 use rind::provider::Provider;
-use rind::provider::scripted::{Reply, When};
+use rind::provider::scripted::{Reply, ReplyCondition};
 use rind::session::Body;
-use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use rind_tests::guests::Host;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -153,9 +153,9 @@ async fn a_refusal_quotes_arguments_as_hooks_let_them_through() {
         ];
         let (_host, mut setup) = guarded(script).await;
         setup.policy = ToolPolicy {
-            mode: ToolPolicyRunMode {
+            mode: ToolPolicyOptions {
                 dry_run: is_dry,
-                ..ToolPolicyRunMode::default()
+                ..ToolPolicyOptions::default()
             },
             ..ToolPolicy::default()
         };
@@ -198,9 +198,9 @@ async fn where_a_hook_judges_whole_answers_nothing_of_one_leaves_before() {
 #[tokio::test]
 async fn summaries_and_reasons_that_quote_the_model_are_judged_like_its_answers() {
     let summary = Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             contains: Some("Sum up this turn.".to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         times: Some(0),
         ..Reply::text(format!("They gave {CARD}."))

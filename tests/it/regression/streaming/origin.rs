@@ -6,7 +6,7 @@ use rind::message::Origin;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::{Purpose, StopReason};
-use rind::provider::scripted::{Reply, When};
+use rind::provider::scripted::{Reply, ReplyCondition};
 use rind_tests::guests::Host;
 use serde_json::json;
 use toml::Value;
@@ -26,9 +26,9 @@ fn archiving(script: Vec<Reply>, summary: &str) -> Setup {
         .collect();
     all.extend(script);
     all.push(Reply {
-        when: Some(When {
+        when: Some(ReplyCondition {
             contains: Some("Sum up this turn.".to_owned()),
-            ..When::default()
+            ..ReplyCondition::default()
         }),
         times: Some(0),
         ..Reply::text(summary)

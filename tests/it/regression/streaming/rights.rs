@@ -99,11 +99,11 @@ fn a_manifest_names_only_rights_that_there_are() {
 
 #[test]
 fn points_that_change_something_have_rights_and_those_that_look_have_none() {
-    use rind::point::dispatch::PointKind;
+    use rind::point::dispatch::ExtensionPointKind;
     for row in CATALOG {
         assert_eq!(
             row.rights.is_empty(),
-            row.kind == PointKind::Observe,
+            row.kind == ExtensionPointKind::Observe,
             "{}",
             row.name
         );

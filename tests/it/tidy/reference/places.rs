@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rind::paths::{ADMIN_POLICY, Paths};
+use rind::paths::{ADMIN_POLICY_FILE_PATH, RindPaths};
 
 use super::{Page, cell, host};
 
@@ -281,8 +281,8 @@ const FOLDERS: &[Folder] = &[
 ];
 
 pub(super) fn page() -> Page {
-    let home = Paths::new(Path::new("~"), |_| None, Path::new("WORKSPACE"));
-    let under = Paths::from_single_root(Path::new("$RIND_HOME"), Path::new("WORKSPACE"));
+    let home = RindPaths::new(Path::new("~"), |_| None, Path::new("WORKSPACE"));
+    let under = RindPaths::from_single_root(Path::new("$RIND_HOME"), Path::new("WORKSPACE"));
     let mut text = format!(
         "{INTRO}\n\n## Folders\n\n| folder | default | with `XDG_*` | with `RIND_HOME` |\n|---|---|---|---|\n"
     );
@@ -318,7 +318,7 @@ pub(super) fn page() -> Page {
     let _ = write!(
         text,
         "\n## Elsewhere\n\n| path | contents |\n|---|---|\n\
-         | `{ADMIN_POLICY}` | policy of the administrator; takes precedence over yours |\n\
+         | `{ADMIN_POLICY_FILE_PATH}` | policy of the administrator; takes precedence over yours |\n\
          | `share/rind/plugins` beside the folder of the program | plugins that come with an installation; with `RIND_HOME` the \
          folder `managed` in it |\n\
          | `rind-sdk/VERSION/` beside the data folder | the [SDK](../plugins.md#build-and-check) that plugins refer to; may be deleted, \

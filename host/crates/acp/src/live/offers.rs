@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::policy::ApprovalMode;
 use tokio_util::sync::CancellationToken;
@@ -23,40 +23,43 @@ const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl OpenAcpSession {
     pub(crate) fn modes(&self) -> SessionModeState {
-        build_session_mode_state(self.shared_approval_mode().mode())
+        build_session_mode_state(self.approval_mode_handle().mode())
     }
 
     pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
-        config_options(self.shared_approval_mode().mode(), &lock(&self.models))
+        config_options(
+            self.approval_mode_handle().mode(),
+            &lock_ignoring_poison(&self.models),
+        )
     }
 
     /// Sends the commands and the notices to the client. Then waits until the provider has listed
     /// its models, and sends them.
     pub(crate) async fn announce_session(self: Arc<Self>) {
         self.send_available_commands();
-        let notes = std::mem::take(&mut *lock(&self.notes));
+        let notes = std::mem::take(&mut *lock_ignoring_poison(&self.notes));
         let unshown = notes.into_iter().filter(|note| {
             let severity = NoticeSeverity::Warning;
             !self.link.send_notice(&self.id, severity, note.clone())
         });
         // Keep the notices for a client that shows no notices: they are sent as thoughts at the
         // next prompt.
-        *lock(&self.notes) = unshown.collect();
+        *lock_ignoring_poison(&self.notes) = unshown.collect();
         self.refresh_listed_models().await;
     }
 
     async fn refresh_listed_models(&self) {
         let cancel = CancellationToken::new();
-        let provider = lock(&self.provider).clone();
+        let provider = lock_ignoring_poison(&self.provider).clone();
         let listing = provider.models(&cancel);
         match tokio::time::timeout(MODEL_LIST_TIMEOUT, listing).await {
             Ok(Ok(names)) if !names.is_empty() => {
                 // Another provider may have been selected in the meantime.
-                let current = lock(&self.provider);
+                let current = lock_ignoring_poison(&self.provider);
                 if current.name() != provider.name() {
                     return;
                 }
-                lock(&self.models).set_listed_models(names);
+                lock_ignoring_poison(&self.models).set_listed_models(names);
                 drop(current);
                 self.send_config_options();
             }
@@ -88,8 +91,8 @@ impl OpenAcpSession {
 
     /// Sends the approval mode to the client, if the mode has changed since it was last sent.
     pub(super) fn send_mode_update(&self) {
-        let mode = self.shared_approval_mode().mode();
-        let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
+        let mode = self.approval_mode_handle().mode();
+        let before = std::mem::replace(&mut *lock_ignoring_poison(&self.told_mode), mode);
         if before != mode {
             let update = CurrentModeUpdate::new(mode.name());
             self.send_update(SessionUpdate::CurrentModeUpdate(update));
@@ -104,7 +107,7 @@ impl OpenAcpSession {
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
         let mode = name.parse::<ApprovalMode>();
         let mode = mode.map_err(|why| WireError::new(-32602, why))?;
-        self.shared_approval_mode().set_mode(mode);
+        self.approval_mode_handle().set_mode(mode);
         self.send_mode_update();
         Ok(())
     }
@@ -116,7 +119,7 @@ impl OpenAcpSession {
     pub(crate) fn set_option(&self, id: &str, value: &str) -> Result<(), WireError> {
         match id {
             MODE_OPTION_ID => self.set_mode(value),
-            MODEL_OPTION_ID if lock(&self.models).has_model(value) => {
+            MODEL_OPTION_ID if lock_ignoring_poison(&self.models).has_model(value) => {
                 let chosen = self.choose_model(value, true);
                 chosen.map_err(|why| WireError::new(-32602, why)).map(drop)
             }
@@ -147,8 +150,8 @@ impl OpenAcpSession {
     pub(super) fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
         let selected = self.command_runner().select_model(name, is_listed)?;
         let name = selected.model.clone();
-        let mut provider = lock(&self.provider);
-        let mut models = lock(&self.models);
+        let mut provider = lock_ignoring_poison(&self.provider);
+        let mut models = lock_ignoring_poison(&self.models);
         models.set_current(&name);
         if provider.name() != selected.provider.name() {
             provider.clone_from(&selected.provider);
@@ -157,8 +160,8 @@ impl OpenAcpSession {
             self.is_list_outdated.store(true, Ordering::Relaxed);
         }
         drop((models, provider));
-        lock(&self.view).window = selected.provider.profile(&name).window_tokens;
-        *lock(&self.wanted) = Some(selected);
+        lock_ignoring_poison(&self.view).window = selected.provider.profile(&name).window_tokens;
+        *lock_ignoring_poison(&self.wanted) = Some(selected);
         Ok(name)
     }
 }

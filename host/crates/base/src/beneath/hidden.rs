@@ -40,7 +40,7 @@ impl HiddenFolders {
     /// Hides those of `folders` that are strictly inside `root`, which must be canonical. A folder
     /// that does not exist yet is recognized only by its name.
     pub fn from_folders_inside_root(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
-        let hidden = select_folders_inside(root, folders)
+        let hidden = select_folders_below_root(root, folders)
             .into_iter()
             .map(|folder| {
                 let below = folder.strip_prefix(root).unwrap_or(&folder);
@@ -137,7 +137,7 @@ impl HiddenFolders {
 /// Resolves symlinks in `folders`, and returns those folders that are strictly below `root`, which
 /// must be canonical.
 #[must_use]
-pub fn select_folders_inside(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
+pub fn select_folders_below_root(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
     let real = folders.iter().map(|folder| real_path(folder));
     real.filter(|folder| folder != root && folder.starts_with(root))
         .collect()

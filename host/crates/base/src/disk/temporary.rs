@@ -22,11 +22,11 @@ use super::create_private_folder;
 
 /// Name prefix of a folder that is not locked yet. A folder gets its final name only after it is
 /// locked, so that no other process removes it as abandoned before.
-const UNLOCKED_FOLDER_PREFIX: &str = ".unlocked-";
+const LOCK_PENDING_FOLDER_NAME_PREFIX: &str = ".unlocked-";
 
-/// Age from which an unlocked folder with the prefix [`UNLOCKED_FOLDER_PREFIX`] counts as abandoned
-/// by a killed process. Locking a new folder takes microseconds.
-const MAX_UNLOCKED_FOLDER_AGE: Duration = Duration::from_secs(600);
+/// Age from which an unlocked folder with the prefix [`LOCK_PENDING_FOLDER_NAME_PREFIX`] counts as
+/// abandoned by a killed process. Locking a new folder takes microseconds.
+const MAX_LOCK_PENDING_FOLDER_AGE: Duration = Duration::from_secs(600);
 
 /// A private temporary folder. It is removed when this value is dropped or, if that does not
 /// happen, by a later process.
@@ -39,21 +39,21 @@ pub struct TemporaryFolder {
 impl TemporaryFolder {
     /// Creates a folder in the system's temporary folder. See [`Self::new_in`].
     pub fn new(prefix: &str) -> io::Result<Self> {
-        let unlocked = format!("{UNLOCKED_FOLDER_PREFIX}{prefix}");
+        let unlocked = format!("{LOCK_PENDING_FOLDER_NAME_PREFIX}{prefix}");
         Self::lock_and_rename_folder(prefix, Builder::new().prefix(&unlocked).tempdir()?)
     }
 
     /// Creates a folder in `above` whose name begins with `prefix`. The first call in a process for
     /// the same `prefix` and `above` also removes folders with that prefix whose owners have ended.
     pub fn new_in(prefix: &str, above: &Path) -> io::Result<Self> {
-        let unlocked = format!("{UNLOCKED_FOLDER_PREFIX}{prefix}");
+        let unlocked = format!("{LOCK_PENDING_FOLDER_NAME_PREFIX}{prefix}");
         Self::lock_and_rename_folder(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
     }
 
     /// Locks a folder and renames it to its final name.
     fn lock_and_rename_folder(prefix: &str, folder: TempDir) -> io::Result<Self> {
         let above = folder.path().parent().unwrap_or(Path::new("/"));
-        if is_first_folder_with_prefix(prefix, above) {
+        if claim_abandoned_folder_removal(prefix, above) {
             remove_abandoned_folders(prefix, above);
         }
         let held = open_lock_file(folder.path())?;
@@ -65,7 +65,7 @@ impl TemporaryFolder {
         }
         let name = folder.path().file_name().unwrap_or_default();
         let name = name.to_string_lossy();
-        let path = above.join(name.trim_start_matches(UNLOCKED_FOLDER_PREFIX));
+        let path = above.join(name.trim_start_matches(LOCK_PENDING_FOLDER_NAME_PREFIX));
         // The rename replaces an existing folder of that name only if it is empty, so nothing is
         // lost.
         fs::rename(folder.path(), &path)?;
@@ -132,7 +132,7 @@ pub fn keep_temp_files_outside_workspace(workspace: &Path, own: &Path) -> io::Re
 
 /// Whether this process creates a folder with this prefix in this parent folder for the first time.
 /// If so, abandoned folders there were not removed yet.
-fn is_first_folder_with_prefix(prefix: &str, above: &Path) -> bool {
+fn claim_abandoned_folder_removal(prefix: &str, above: &Path) -> bool {
     static SWEPT_TEMPORARY_FOLDER_PREFIXES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let place = above.join(prefix);
     let mut swept = SWEPT_TEMPORARY_FOLDER_PREFIXES
@@ -153,7 +153,7 @@ fn remove_abandoned_folders(prefix: &str, above: &Path) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let path = entry.path();
-        if let Some(name) = name.strip_prefix(UNLOCKED_FOLDER_PREFIX) {
+        if let Some(name) = name.strip_prefix(LOCK_PENDING_FOLDER_NAME_PREFIX) {
             if name.starts_with(prefix) && is_abandoned_folder(&path) {
                 // Remove the folder only if it is empty: its owner writes nothing into it before
                 // locking it.
@@ -179,7 +179,7 @@ fn remove_abandoned_folders(prefix: &str, above: &Path) {
 fn is_abandoned_folder(path: &Path) -> bool {
     let changed = path.symlink_metadata().and_then(|found| found.modified());
     let age = changed.map(|changed| SystemTime::now().duration_since(changed));
-    matches!(age, Ok(Ok(age)) if age > MAX_UNLOCKED_FOLDER_AGE)
+    matches!(age, Ok(Ok(age)) if age > MAX_LOCK_PENDING_FOLDER_AGE)
 }
 
 /// Opens a folder to lock it; fails if the path is a symlink.
@@ -218,7 +218,7 @@ mod tests {
             fs::create_dir(folder).unwrap();
         }
         for folder in [&old, &full] {
-            let before = SystemTime::now() - 2 * MAX_UNLOCKED_FOLDER_AGE;
+            let before = SystemTime::now() - 2 * MAX_LOCK_PENDING_FOLDER_AGE;
             open_lock_file(folder)
                 .unwrap()
                 .set_modified(before)
@@ -244,7 +244,7 @@ mod tests {
         let unlocked = fs::read_dir(above.path()).unwrap().flatten();
         let unlocked = unlocked.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let n_unlocked = unlocked
-            .filter(|name| name.starts_with(UNLOCKED_FOLDER_PREFIX))
+            .filter(|name| name.starts_with(LOCK_PENDING_FOLDER_NAME_PREFIX))
             .count();
         assert_eq!(
             n_unlocked, 2,

@@ -4,7 +4,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Minimum number of bytes for which a scan is considered long. Such a scan can take 20 ms and
 /// more, about as long as a plugin computes before it yields.
-const MIN_LONG_SCAN_BYTES: usize = 64 << 10;
+const MIN_BLOCKING_SCAN_BYTES: usize = 64 << 10;
 
 /// Runs `work`, which processes `bytes` bytes and blocks its thread. If this may take long on a
 /// multi-threaded runtime, the other tasks of this thread are moved to other threads first.
@@ -13,7 +13,7 @@ pub fn run_blocking_scan<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
         Handle::try_current()
             .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
     };
-    if bytes >= MIN_LONG_SCAN_BYTES && has_threads() {
+    if bytes >= MIN_BLOCKING_SCAN_BYTES && has_threads() {
         tokio::task::block_in_place(work)
     } else {
         work()
@@ -32,7 +32,7 @@ mod tests {
         let scan = async {
             let (done, waits) = mpsc::channel();
             tokio::spawn(async move { done.send(()) });
-            run_blocking_scan(MIN_LONG_SCAN_BYTES, || {
+            run_blocking_scan(MIN_BLOCKING_SCAN_BYTES, || {
                 waits.recv_timeout(Duration::from_secs(20))
             })
         };
@@ -41,11 +41,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_runtime_of_one_thread_does_it_itself() {
-        assert_eq!(run_blocking_scan(MIN_LONG_SCAN_BYTES, || 1), 1);
+        assert_eq!(run_blocking_scan(MIN_BLOCKING_SCAN_BYTES, || 1), 1);
     }
 
     #[test]
     fn without_a_runtime_it_is_just_done() {
-        assert_eq!(run_blocking_scan(MIN_LONG_SCAN_BYTES, || 1), 1);
+        assert_eq!(run_blocking_scan(MIN_BLOCKING_SCAN_BYTES, || 1), 1);
     }
 }

@@ -5,15 +5,15 @@
 const MAX_KEY_BLOCK_BYTES: usize = 64 << 10;
 
 /// Maximum length of the rest of a block's last line after `-----END `, in bytes.
-const MAX_END_LINE_REST_BYTES: usize = 80;
+const MAX_PEM_END_MARKER_BYTES: usize = 80;
 
 /// Minimum length of a run of base64 characters in a block that counts as a key. Applies to blocks
 /// with an end line.
-const MIN_BASE64_RUN_WITH_END_LINE: usize = 16;
+const MIN_CLOSED_PEM_BASE64_CHARS: usize = 16;
 
 /// Minimum length of a run of base64 characters in a block without an end line. It is larger, so
 /// that prose about keys is not mistaken for a key.
-const MIN_BASE64_RUN_WITHOUT_END_LINE: usize = 40;
+const MIN_UNCLOSED_PEM_BASE64_CHARS: usize = 40;
 
 /// Returns the offset at which a block ends; `from` is the offset after the block's first line.
 /// Returns `None` if the block contains no key. Line breaks may be escaped, as in a JSON string. A
@@ -26,13 +26,13 @@ pub(super) fn find_pem_block_end(text: &[u8], from: usize) -> Option<usize> {
         if byte == b'-' {
             let rest = text.get(at..limit)?;
             if let Some(last) = rest.strip_prefix(b"-----END ") {
-                return (longest >= MIN_BASE64_RUN_WITH_END_LINE)
+                return (longest >= MIN_CLOSED_PEM_BASE64_CHARS)
                     .then(|| limit - last.len() + pem_end_marker_length(last));
             }
             // Stop, because another block begins here. It is scanned on its own, so that each byte
             // is scanned only once.
             if rest.starts_with(b"-----BEGIN ") {
-                return (longest >= MIN_BASE64_RUN_WITHOUT_END_LINE).then_some(at);
+                return (longest >= MIN_UNCLOSED_PEM_BASE64_CHARS).then_some(at);
             }
         }
         match byte {
@@ -40,16 +40,16 @@ pub(super) fn find_pem_block_end(text: &[u8], from: usize) -> Option<usize> {
             // Accept these characters between runs: line breaks (escaped or not), and characters in
             // the headers of encrypted keys.
             b'\n' | b'\r' | b'\t' | b' ' | b'\\' | b':' | b',' | b'.' | b'-' => run = 0,
-            _ => return (longest >= MIN_BASE64_RUN_WITHOUT_END_LINE).then_some(at),
+            _ => return (longest >= MIN_UNCLOSED_PEM_BASE64_CHARS).then_some(at),
         }
         longest = longest.max(run);
     }
-    (longest >= MIN_BASE64_RUN_WITHOUT_END_LINE).then_some(limit)
+    (longest >= MIN_UNCLOSED_PEM_BASE64_CHARS).then_some(limit)
 }
 
 /// Returns the length of the rest of a PEM block's last line. `rest` begins after `-----END `.
 fn pem_end_marker_length(rest: &[u8]) -> usize {
-    let line = rest.get(..MAX_END_LINE_REST_BYTES).unwrap_or(rest);
+    let line = rest.get(..MAX_PEM_END_MARKER_BYTES).unwrap_or(rest);
     let dashes = line.windows(5).position(|five| five == b"-----");
     dashes.map_or(0, |at| at + 5)
 }

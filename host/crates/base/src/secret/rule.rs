@@ -31,7 +31,7 @@ pub(super) struct SecretRuleSpec {
     pub(super) keywords: Vec<String>,
     regex: String,
     #[serde(default)]
-    before: RequiredCharacterBefore,
+    before: CharBeforeKeywordCondition,
     #[serde(default)]
     entropy: f64,
     window: Option<usize>,
@@ -44,7 +44,7 @@ pub(super) struct SecretRuleSpec {
 /// Condition on the character before a keyword.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum RequiredCharacterBefore {
+enum CharBeforeKeywordCondition {
     /// Requires that the keyword is at the start of a word: after text after which a word can begin
     /// (see [`is_word_boundary`]), or directly after the previous secret.
     #[default]
@@ -116,7 +116,7 @@ pub(super) struct SecretRule {
     pub(super) keywords: Vec<String>,
     /// Regex that is anchored to the start of the window, which begins at the keyword.
     pub(super) regex: Arc<LazyRegex>,
-    before: RequiredCharacterBefore,
+    before: CharBeforeKeywordCondition,
     entropy: f64,
     window: usize,
     pub(super) allow: Vec<Arc<LazyRegex>>,
@@ -133,11 +133,13 @@ impl SecretRule {
         border: usize,
     ) -> Option<Range<usize>> {
         let is_placed = match self.before {
-            RequiredCharacterBefore::Any => true,
-            RequiredCharacterBefore::Digit => {
+            CharBeforeKeywordCondition::Any => true,
+            CharBeforeKeywordCondition::Digit => {
                 at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit)
             }
-            RequiredCharacterBefore::Boundary => at == border || is_word_boundary(text.get(..at)?),
+            CharBeforeKeywordCondition::Boundary => {
+                at == border || is_word_boundary(text.get(..at)?)
+            }
         };
         if !is_placed {
             return None;

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Once};
 
 use bpe::byte_pair_encoding::BytePairEncoding;
 use regex::Regex;
-use rind_embed::decompress_with_base;
+use rind_embed::decompress_with_dictionary;
 
 /// Tokens in the order of their ranks, compressed: first the length of each token in one byte, then
 /// the bytes of all tokens. This takes half the space of the published file, whose base64 does not
@@ -40,7 +40,7 @@ static ENCODER: LazyLock<BytePairTokenCounter> = LazyLock::new(|| {
 });
 
 fn unpack_token_vocabulary() -> Option<Vec<Vec<u8>>> {
-    let unpacked = decompress_with_base(&[], COMPRESSED_CL100K_TOKENS).ok()?;
+    let unpacked = decompress_with_dictionary(&[], COMPRESSED_CL100K_TOKENS).ok()?;
     let (lengths, mut rest) = unpacked.split_at_checked(VOCABULARY_SIZE)?;
     let mut tokens = Vec::with_capacity(VOCABULARY_SIZE);
     for length in lengths {
@@ -53,8 +53,8 @@ fn unpack_token_vocabulary() -> Option<Vec<Vec<u8>>> {
 
 /// Starts to build the encoder on its own thread, unless a thread was already started.
 pub(super) fn build_encoder_in_background() {
-    static ENCODER_BUILD_STARTED: Once = Once::new();
-    ENCODER_BUILD_STARTED.call_once(|| {
+    static ENCODER_THREAD_SPAWN_ONCE: Once = Once::new();
+    ENCODER_THREAD_SPAWN_ONCE.call_once(|| {
         let build = || {
             LazyLock::force(&ENCODER);
         };

@@ -46,11 +46,11 @@ pub fn estimate_tokens(text: &str) -> u64 {
         let (run, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         let n = run.len() as u64;
         tokens += match kind {
-            TokenEstimateCharacterClass::Letters if n <= MAX_ESTIMATED_WORD_LETTERS => {
+            TokenEstimateCharacterClass::Letters if n <= MAX_LETTERS_COUNTED_AS_WORD => {
                 n.div_ceil(9)
             }
             TokenEstimateCharacterClass::Letters => {
-                (n - MAX_ESTIMATED_WORD_LETTERS).div_ceil(2) + 2
+                (n - MAX_LETTERS_COUNTED_AS_WORD).div_ceil(2) + 2
             }
             TokenEstimateCharacterClass::Digits | TokenEstimateCharacterClass::Punctuation => {
                 n.div_ceil(3)
@@ -66,7 +66,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
 
 /// Maximum number of letters in a run that is estimated as a word. A longer run is probably encoded
 /// data, which takes more tokens.
-const MAX_ESTIMATED_WORD_LETTERS: u64 = 18;
+const MAX_LETTERS_COUNTED_AS_WORD: u64 = 18;
 
 /// Classes of characters. The tokens of a run are estimated by the class of its characters.
 #[derive(Clone, Copy, PartialEq, Eq)]

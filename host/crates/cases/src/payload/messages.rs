@@ -9,14 +9,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{CasePayload, UnreadTableFields, deserialize_plain, serialize_value};
+use super::{CaseConvertiblePayload, CaseTableReader, deserialize_json_value, serialize_value};
 use rind_lib::message::{Content, EffectClass, Message, Origin, Parts, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{FinishedCall, ProposedCall};
 use rind_lib::tool::registry::ToolRegistry;
 
-impl CasePayload for ToolCall {
+impl CaseConvertiblePayload for ToolCall {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadTableFields::from_table(value, tools)?;
+        let mut fields = CaseTableReader::from_table(value, tools)?;
         let id = fields
             .take_field("id")?
             .unwrap_or_else(|| "call-1".to_owned());
@@ -27,14 +27,14 @@ impl CasePayload for ToolCall {
         Ok(Self::new(id, name, arguments))
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         serialize_value(self)
     }
 }
 
-impl CasePayload for ToolResult {
+impl CaseConvertiblePayload for ToolResult {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadTableFields::from_table(value, tools)?;
+        let mut fields = CaseTableReader::from_table(value, tools)?;
         let call: Option<String> = fields.take_field("call_id")?;
         let name: Option<String> = fields.take_field("name")?;
         let content = read_tool_result_content(&mut fields)?;
@@ -45,30 +45,30 @@ impl CasePayload for ToolResult {
         Ok(Self::new(call, name, content, is_error))
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         serialize_value(self)
     }
 }
 
 /// Reads the content of a tool result: a text, or a list of parts.
-fn read_tool_result_content(fields: &mut UnreadTableFields<'_>) -> Result<Parts, String> {
+fn read_tool_result_content(fields: &mut CaseTableReader<'_>) -> Result<Parts, String> {
     let content = fields.take_value("content").unwrap_or_else(|| json!(""));
-    deserialize_plain(content)
+    deserialize_json_value(content)
         .map_err(|_| "`content`: expected a text or a list of parts".to_owned())
 }
 
-impl CasePayload for ProposedCall {
+impl CaseConvertiblePayload for ProposedCall {
     /// Reads a tool call from a test case. If its effect class or plugin is absent, that of the
     /// session's tool with the same name is used.
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadTableFields::from_table(value, tools)?;
+        let mut fields = CaseTableReader::from_table(value, tools)?;
         let call: Option<ToolCall> = fields.take_field("call")?;
         let class = fields.take_value("effect_class");
         let plugin: Option<String> = fields.take_field("plugin")?;
         fields.reject_unknown_fields()?;
         let call = call.ok_or("`call` is missing")?;
         let known = tools.get(&call.name);
-        let class = class.map(deserialize_plain::<EffectClass>).transpose();
+        let class = class.map(deserialize_json_value::<EffectClass>).transpose();
         let class = class.map_err(|error| format!("`effect_class`: {error}"))?;
         let class = class.or_else(|| known.map(|tool| tool.spec.effect_class));
         let effect_class = class.ok_or_else(|| {
@@ -86,9 +86,9 @@ impl CasePayload for ProposedCall {
         })
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         json!({
-            "call": self.call.to_case_value(),
+            "call": self.call.to_comparable_value(),
             "effect_class": serialize_value(&self.effect_class),
             "plugin": self.plugin,
         })
@@ -99,11 +99,11 @@ impl CasePayload for ProposedCall {
     }
 }
 
-impl CasePayload for FinishedCall {
+impl CaseConvertiblePayload for FinishedCall {
     /// Reads a finished call from one table, which has the content of the result next to the field
     /// `call`.
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadTableFields::from_table(value, tools)?;
+        let mut fields = CaseTableReader::from_table(value, tools)?;
         let call: Option<ToolCall> = fields.take_field("call")?;
         let content = read_tool_result_content(&mut fields)?;
         let is_error = fields.take_field("is_error")?.unwrap_or(false);
@@ -113,7 +113,7 @@ impl CasePayload for FinishedCall {
         fields.reject_unknown_fields()?;
         let call = call.ok_or("`call` is missing")?;
         Ok(Self {
-            result: call.result(content, is_error),
+            result: call.create_result(content, is_error),
             call,
             is_refused,
             duration_ms,
@@ -121,9 +121,9 @@ impl CasePayload for FinishedCall {
         })
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         json!({
-            "call": self.call.to_case_value(),
+            "call": self.call.to_comparable_value(),
             "content": serialize_value(&self.result.content),
             "is_error": self.result.is_error,
             "is_refused": self.is_refused,
@@ -151,23 +151,23 @@ pub(in super::super) fn deserialize_messages<'de, D: serde::Deserializer<'de>>(
     Vec::from_case_value(value, &ToolRegistry::default()).map_err(serde::de::Error::custom)
 }
 
-impl CasePayload for Message {
+impl CaseConvertiblePayload for Message {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        Self::from_nth_case_value(value, 0, tools)
+        Self::from_case_list_item(value, 0, tools)
     }
 
     /// Reads a message. Its index in the list determines its default id, so that cases can refer to
     /// the message and the id is the same in every run.
-    fn from_nth_case_value(
+    fn from_case_list_item(
         value: Value,
         index: usize,
         tools: &ToolRegistry,
     ) -> Result<Self, String> {
-        let mut fields = UnreadTableFields::from_table(value, tools)?;
+        let mut fields = CaseTableReader::from_table(value, tools)?;
         let id: Option<String> = fields.take_field("id")?;
         let role = fields
             .take_value("role")
-            .map(deserialize_plain::<Role>)
+            .map(deserialize_json_value::<Role>)
             .transpose();
         let role = role.map_err(|error| format!("`role`: {error}"))?;
         let text: Option<String> = fields.take_field("text")?;
@@ -176,11 +176,11 @@ impl CasePayload for Message {
         let plugin = fields.take_field("plugin")?;
         let origin = fields
             .take_value("origin")
-            .map(deserialize_plain::<Origin>)
+            .map(deserialize_json_value::<Origin>)
             .transpose();
         let origin = origin.map_err(|error| format!("`origin`: {error}"))?;
         fields.reject_unknown_fields()?;
-        let text = text.map(Content::text).into_iter();
+        let text = text.map(Content::from_text).into_iter();
         let calls = calls.into_iter().map(Content::ToolCall);
         let results = results.into_iter().map(Content::ToolResult);
         Ok(Self {
@@ -194,11 +194,14 @@ impl CasePayload for Message {
         })
     }
 
-    fn to_case_value(&self) -> Value {
-        let calls: Vec<Value> = self.tool_calls().map(CasePayload::to_case_value).collect();
+    fn to_comparable_value(&self) -> Value {
+        let calls: Vec<Value> = self
+            .tool_calls()
+            .map(CaseConvertiblePayload::to_comparable_value)
+            .collect();
         let results: Vec<Value> = self
             .tool_results()
-            .map(CasePayload::to_case_value)
+            .map(CaseConvertiblePayload::to_comparable_value)
             .collect();
         let mut fields = Map::new();
         if !is_generated_message_id(&self.id) {

@@ -3,7 +3,7 @@
 //!
 //! The fields are those of `wit/payloads.wit`. A field that a case omits gets the value that it has
 //! in an ordinary turn (`defaults.toml`). An unknown field is an error. `records` defines the tables,
-//! `messages` the messages and tool calls. Start from [`CasePayload`].
+//! `messages` the messages and tool calls. Start from [`CaseConvertiblePayload`].
 
 mod messages;
 mod records;
@@ -21,12 +21,12 @@ pub(super) use messages::deserialize_messages;
 
 /// A payload or a part of one, which test cases can write and compare with the payload after the
 /// hooks ran.
-pub(super) trait CasePayload: Sized {
+pub(super) trait CaseConvertiblePayload: Sized {
     /// Reads the value from a case. `tools` are the tools of the session.
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String>;
 
     /// Reads the value from an item of a list; `_index` is the index of the item.
-    fn from_nth_case_value(
+    fn from_case_list_item(
         value: Value,
         _index: usize,
         tools: &ToolRegistry,
@@ -35,13 +35,13 @@ pub(super) trait CasePayload: Sized {
     }
 
     /// Returns the value of a field of this type that a case omits; `None` if a case must write it.
-    fn absent() -> Option<Self> {
+    fn default_if_omitted() -> Option<Self> {
         None
     }
 
     /// Converts the value to the form in which cases compare it. Fields that a case cannot write
     /// are included if hooks can change them.
-    fn to_case_value(&self) -> Value;
+    fn to_comparable_value(&self) -> Value;
 
     /// Returns the id of the tool call that the payload is about, if any.
     fn call_id(&self) -> Option<&str> {
@@ -49,7 +49,7 @@ pub(super) trait CasePayload: Sized {
     }
 }
 
-fn deserialize_plain<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+fn deserialize_json_value<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
@@ -59,16 +59,16 @@ fn serialize_value(value: &impl Serialize) -> Value {
 
 macro_rules! plain {
     ($($type:ty $(= $absent:literal)?),*) => {$(
-        impl CasePayload for $type {
+        impl CaseConvertiblePayload for $type {
             fn from_case_value(value: Value, _: &ToolRegistry) -> Result<Self, String> {
-                deserialize_plain(value)
+                deserialize_json_value(value)
             }
 
-            $(fn absent() -> Option<Self> {
+            $(fn default_if_omitted() -> Option<Self> {
                 Some($absent)
             })?
 
-            fn to_case_value(&self) -> Value {
+            fn to_comparable_value(&self) -> Value {
                 serialize_value(self)
             }
         }
@@ -87,62 +87,64 @@ plain!(
     StopReason
 );
 
-impl CasePayload for String {
+impl CaseConvertiblePayload for String {
     /// Reads a text from a test case; an absent text is empty.
     fn from_case_value(value: Value, _: &ToolRegistry) -> Result<Self, String> {
         if value.is_null() {
             Ok(Self::new())
         } else {
-            deserialize_plain(value)
+            deserialize_json_value(value)
         }
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         json!(self)
     }
 }
 
-impl<T: CasePayload> CasePayload for Option<T> {
+impl<T: CaseConvertiblePayload> CaseConvertiblePayload for Option<T> {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         T::from_case_value(value, tools).map(Some)
     }
 
-    fn absent() -> Option<Self> {
+    fn default_if_omitted() -> Option<Self> {
         Some(None)
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         self.as_ref()
-            .map_or(Value::Null, CasePayload::to_case_value)
+            .map_or(Value::Null, CaseConvertiblePayload::to_comparable_value)
     }
 }
 
-impl<T: CasePayload> CasePayload for Vec<T> {
+impl<T: CaseConvertiblePayload> CaseConvertiblePayload for Vec<T> {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         let all = match value {
             Value::Null => Vec::new(),
-            value => deserialize_plain::<Vec<Value>>(value)?,
+            value => deserialize_json_value::<Vec<Value>>(value)?,
         };
-        let read = |(n, value)| T::from_nth_case_value(value, n, tools);
+        let read = |(n, value)| T::from_case_list_item(value, n, tools);
         all.into_iter().enumerate().map(read).collect()
     }
 
-    fn absent() -> Option<Self> {
+    fn default_if_omitted() -> Option<Self> {
         Some(Vec::new())
     }
 
-    fn to_case_value(&self) -> Value {
-        self.iter().map(CasePayload::to_case_value).collect()
+    fn to_comparable_value(&self) -> Value {
+        self.iter()
+            .map(CaseConvertiblePayload::to_comparable_value)
+            .collect()
     }
 }
 
-impl<T: CasePayload> CasePayload for Arc<T> {
+impl<T: CaseConvertiblePayload> CaseConvertiblePayload for Arc<T> {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         T::from_case_value(value, tools).map(Self::new)
     }
 
-    fn to_case_value(&self) -> Value {
-        (**self).to_case_value()
+    fn to_comparable_value(&self) -> Value {
+        (**self).to_comparable_value()
     }
 
     fn call_id(&self) -> Option<&str> {
@@ -151,13 +153,13 @@ impl<T: CasePayload> CasePayload for Arc<T> {
 }
 
 /// Fields of a table that have not been read yet. Fields that are left at the end are unknown.
-struct UnreadTableFields<'a> {
+struct CaseTableReader<'a> {
     left: Map<String, Value>,
     known: Vec<&'static str>,
     tools: &'a ToolRegistry,
 }
 
-impl<'a> UnreadTableFields<'a> {
+impl<'a> CaseTableReader<'a> {
     fn from_table(value: Value, tools: &'a ToolRegistry) -> Result<Self, String> {
         let left = match value {
             Value::Null => Map::new(),
@@ -171,7 +173,10 @@ impl<'a> UnreadTableFields<'a> {
         })
     }
 
-    fn take_field<T: CasePayload>(&mut self, name: &'static str) -> Result<Option<T>, String> {
+    fn take_field<T: CaseConvertiblePayload>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<T>, String> {
         self.known.push(name);
         let value = self.left.remove(name);
         let read = value.map(|value| T::from_case_value(value, self.tools));
@@ -181,7 +186,7 @@ impl<'a> UnreadTableFields<'a> {
 
     /// Takes a field that is required unless it has a default: the value `default`, or the type's
     /// value of a field that is absent.
-    fn take_field_or_default<T: CasePayload>(
+    fn take_field_or_default<T: CaseConvertiblePayload>(
         &mut self,
         name: &'static str,
         default: Option<Value>,
@@ -189,7 +194,7 @@ impl<'a> UnreadTableFields<'a> {
         if let Some(default) = default.filter(|_| !self.left.contains_key(name)) {
             self.left.insert(name.to_owned(), default);
         }
-        let value = self.take_field(name)?.or_else(T::absent);
+        let value = self.take_field(name)?.or_else(T::default_if_omitted);
         value.ok_or_else(|| format!("`{name}` is missing"))
     }
 

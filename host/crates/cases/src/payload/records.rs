@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use super::{CasePayload, UnreadTableFields};
+use super::{CaseConvertiblePayload, CaseTableReader};
 use rind_lib::message::Usage;
 use rind_lib::point::contract::types;
 use rind_lib::point::outcome::VerdictChange;
@@ -29,7 +29,7 @@ static RECORD_FIELD_DEFAULTS: LazyLock<Map<String, Value>> =
 
 /// Returns the value of a field of a record that a case omits; `None` if the table has no row for
 /// it.
-fn default_value(record: &str, field: &str) -> Option<Value> {
+fn default_record_field_value(record: &str, field: &str) -> Option<Value> {
     RECORD_FIELD_DEFAULTS.get(record)?.get(field).cloned()
 }
 
@@ -42,8 +42,9 @@ macro_rules! name {
     };
 }
 
-/// Implements [`CasePayload`] for the records of the contract. Some have more fields in the host,
-/// which the host sets and a case cannot write; `shown` are those of them that a case can compare.
+/// Implements [`CaseConvertiblePayload`] for the records of the contract. Some have more fields in
+/// the host, which the host sets and a case cannot write; `shown` are those of them that a case can
+/// compare.
 macro_rules! records {
     ($($(#[$doc:meta])* $record:ident { $($(#[$about:meta])* $field:ident $(as $name:literal)?: $type:ty,)* })*) => {
         $(records!(@record $record { $($field $(as $name)?,)* });)*
@@ -56,13 +57,13 @@ macro_rules! records {
     (@record Reflection $fields:tt) => { records!(@impl Reflection $fields shown { verdict = VerdictChange::Keep }); };
     (@record $record:ident $fields:tt) => { records!(@impl $record $fields shown {}); };
     (@impl $record:ident { $($field:ident $(as $name:literal)?,)* } shown { $($shown:ident = $value:expr)? }) => {
-        impl CasePayload for p::$record {
+        impl CaseConvertiblePayload for p::$record {
             fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-                let mut fields = UnreadTableFields::from_table(value, tools)?;
+                let mut fields = CaseTableReader::from_table(value, tools)?;
                 let record = Self {
                     $($field: {
                         let name = name!($field $(as $name)?);
-                        fields.take_field_or_default(name, default_value(stringify!($record), name))?
+                        fields.take_field_or_default(name, default_record_field_value(stringify!($record), name))?
                     },)*
                     $($shown: $value,)?
                 };
@@ -70,10 +71,10 @@ macro_rules! records {
                 Ok(record)
             }
 
-            fn to_case_value(&self) -> Value {
+            fn to_comparable_value(&self) -> Value {
                 json!({
-                    $(name!($field $(as $name)?): self.$field.to_case_value(),)*
-                    $(stringify!($shown): self.$shown.to_case_value(),)?
+                    $(name!($field $(as $name)?): self.$field.to_comparable_value(),)*
+                    $(stringify!($shown): self.$shown.to_comparable_value(),)?
                 })
             }
         }
@@ -82,9 +83,9 @@ macro_rules! records {
 for_each_payload!(records);
 for_each_handle!(records);
 
-impl CasePayload for Usage {
+impl CaseConvertiblePayload for Usage {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = UnreadTableFields::from_table(value, tools)?;
+        let mut fields = CaseTableReader::from_table(value, tools)?;
         let usage = Self {
             input_tokens: fields.take_field_or_default("input_tokens", None)?,
             output_tokens: fields.take_field_or_default("output_tokens", None)?,
@@ -96,37 +97,37 @@ impl CasePayload for Usage {
         Ok(usage)
     }
 
-    fn absent() -> Option<Self> {
+    fn default_if_omitted() -> Option<Self> {
         Some(Self::default())
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         json!(self)
     }
 }
 
-impl CasePayload for types::Usage {
+impl CaseConvertiblePayload for types::Usage {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         Usage::from_case_value(value, tools).map(Into::into)
     }
 
-    fn absent() -> Option<Self> {
+    fn default_if_omitted() -> Option<Self> {
         Some(Usage::default().into())
     }
 
-    fn to_case_value(&self) -> Value {
-        Usage::from(*self).to_case_value()
+    fn to_comparable_value(&self) -> Value {
+        Usage::from(*self).to_comparable_value()
     }
 }
 
-impl CasePayload for Purpose {
+impl CaseConvertiblePayload for Purpose {
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         if value == "step" {
             return Ok(Self::Step);
         }
         let expected = "expected \"step\", { host = NAME } or { plugin = NAME }";
         let mut fields =
-            UnreadTableFields::from_table(value, tools).map_err(|_| expected.to_owned())?;
+            CaseTableReader::from_table(value, tools).map_err(|_| expected.to_owned())?;
         let (host, plugin) = (fields.take_field("host")?, fields.take_field("plugin")?);
         fields.reject_unknown_fields()?;
         match (host, plugin) {
@@ -136,7 +137,7 @@ impl CasePayload for Purpose {
         }
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         match self {
             Self::Step => json!("step"),
             Self::Host(name) => json!({ "host": name }),
@@ -145,12 +146,12 @@ impl CasePayload for Purpose {
     }
 }
 
-impl CasePayload for VerdictChange {
+impl CaseConvertiblePayload for VerdictChange {
     fn from_case_value(_: Value, _: &ToolRegistry) -> Result<Self, String> {
         Err("hooks do not get this field".to_owned())
     }
 
-    fn to_case_value(&self) -> Value {
+    fn to_comparable_value(&self) -> Value {
         match self {
             Self::Keep => json!("keep"),
             Self::Done => json!("done"),

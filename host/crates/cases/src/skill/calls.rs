@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 
 use crate::doubles::ScriptedUser;
 use rind_lib::event::{Event, Stamped};
-use rind_lib::lock::lock;
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion};
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::point::handle::{PluginUserQuestion, UserAnswerToPlugin};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolPolicy};
 
@@ -45,7 +45,7 @@ enum RecordedToolCallDecision {
 
 impl RecordedCallsAndApprovalQuestions {
     /// Returns the newest call that has no decision yet, if it is a call of `tool`.
-    fn find_undecided_call(&mut self, tool: &str) -> Option<&mut RecordedSkillToolCall> {
+    fn find_last_pending_call(&mut self, tool: &str) -> Option<&mut RecordedSkillToolCall> {
         let last = self.calls.iter_mut().rev().find(|call| call.is_open);
         last.filter(|call| call.name == tool)
     }
@@ -54,7 +54,7 @@ impl RecordedCallsAndApprovalQuestions {
 impl SkillCallRecorder {
     /// Records a new tool call of the model or, when a call starts or ends, the decision about it.
     pub(super) fn record_call_event(&self, stamped: &Stamped) {
-        let mut noted = lock(&self.0);
+        let mut noted = lock_ignoring_poison(&self.0);
         let agent = stamped.agent.clone();
         let mut end = |id: &str, refused_by: Option<&String>| {
             let mut calls = noted.calls.iter_mut().rev();
@@ -88,7 +88,7 @@ impl SkillCallRecorder {
     /// Returns the calls in order, each with its decision, and the tools about which the person was
     /// asked.
     pub(super) fn take_calls_and_questions(&self) -> (Vec<String>, Vec<String>) {
-        let noted = std::mem::take(&mut *lock(&self.0));
+        let noted = std::mem::take(&mut *lock_ignoring_poison(&self.0));
         let told = |call: &RecordedSkillToolCall| match &call.how {
             RecordedToolCallDecision::Allowed => format!("{} allowed", call.name),
             RecordedToolCallDecision::Spared => format!("{} spared", call.name),
@@ -111,9 +111,12 @@ impl Policy for CallRecordingToolPolicy {
         self.policy.decide(call)
     }
 
-    fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
-        let may = self.policy.may_skill_approve(call);
-        if may && let Some(judged) = lock(&self.calls.0).find_undecided_call(&call.spec.name) {
+    fn can_skill_approve_call(&self, call: &PolicyCall<'_>) -> bool {
+        let may = self.policy.can_skill_approve_call(call);
+        if may
+            && let Some(judged) =
+                lock_ignoring_poison(&self.calls.0).find_last_pending_call(&call.spec.name)
+        {
             judged.how = RecordedToolCallDecision::Spared;
         }
         may
@@ -129,9 +132,9 @@ pub(super) struct SkillQuestionRecordingApprover {
 
 impl Approver for SkillQuestionRecordingApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
-        let mut noted = lock(&self.calls.0);
+        let mut noted = lock_ignoring_poison(&self.calls.0);
         noted.asked.push(question.tool.clone());
-        if let Some(judged) = noted.find_undecided_call(&question.tool) {
+        if let Some(judged) = noted.find_last_pending_call(&question.tool) {
             judged.how = RecordedToolCallDecision::Asked;
         }
         drop(noted);
@@ -144,7 +147,7 @@ impl Approver for SkillQuestionRecordingApprover {
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
         match &self.person {
             Some(person) => person.answer(question),
             None => Box::pin(async { None }),

@@ -26,7 +26,7 @@ pub struct SkillCase {
     pub name: String,
     /// Situation.
     #[serde(default)]
-    pub given: SkillGiven,
+    pub given: SkillCaseScenario,
     /// Expected behavior.
     #[serde(default)]
     pub expect: SkillExpectation,
@@ -39,7 +39,7 @@ pub struct SkillCase {
 /// without arguments, and the model answers "done".
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SkillGiven {
+pub struct SkillCaseScenario {
     /// Input of the first turn, in which the model may start the skill. If absent, the person
     /// starts the skill.
     pub input: Option<String>,
@@ -122,21 +122,21 @@ pub struct SkillExpectation {
 }
 
 impl CaseFileFormat for SkillCase {
-    const MAY_BE_LINKED: bool = false;
+    const ALLOWS_SYMLINKED_FOLDER: bool = false;
 
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn has_snapshot(&self) -> bool {
+    fn is_case_snapshot_checked(&self) -> bool {
         self.expect.snapshot
     }
 
-    fn set_line(&mut self, line: usize) {
+    fn set_start_line_number(&mut self, line: usize) {
         self.line = line;
     }
 
-    fn fault(&self) -> Option<String> {
+    fn find_validation_error(&self) -> Option<String> {
         let given = &self.given;
         let is_arguments = |value: &Value| value.is_string() || value.is_object();
         if given
@@ -154,7 +154,7 @@ impl CaseFileFormat for SkillCase {
     }
 }
 
-impl SkillGiven {
+impl SkillCaseScenario {
     /// Returns the responses of the model, with `{baseDir}` replaced by `folder`. If the case has
     /// no responses, the model answers "done" to every request.
     pub(super) fn build_model_replies(&self, folder: &Path) -> Vec<Reply> {

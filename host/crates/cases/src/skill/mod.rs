@@ -15,7 +15,7 @@ mod seen;
 mod suite;
 pub(crate) mod tools;
 
-pub use file::{CannedTool, SkillCase, SkillExpectation, SkillGiven};
+pub use file::{CannedTool, SkillCase, SkillCaseScenario, SkillExpectation};
 pub use run::{CommandEnvironmentFactory, SkillCaseRunnerConfig, run_skill_case};
 pub use seen::ObservedSkill;
 pub use suite::SkillCaseSuite;

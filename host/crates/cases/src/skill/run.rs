@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::calls::{CallRecordingToolPolicy, SkillCallRecorder, SkillQuestionRecordingApprover};
 use super::expect::find_skill_case_differences as compare;
-use super::file::{SkillCase, SkillGiven};
+use super::file::{SkillCase, SkillCaseScenario};
 use super::seen::ObservedSkill;
 use super::tools::FixedResponseTool;
 use crate::doubles::ScriptedUser;
@@ -25,20 +25,20 @@ use crate::seen::serialize_to_string_or_empty;
 use crate::workspace::TemporaryCaseDirectories;
 use rind_lib::grant::Trust;
 use rind_lib::host::{Host, Session};
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::provider::scripted::{Script, Scripted};
 use rind_lib::session::SessionStore;
 use rind_lib::skill::{
-    ProgramAndVariableLookup, SessionSkills, Skill, SkillSearchDirectory, Source, discover,
+    ProgramAndVariableLookup, SessionSkills, Skill, SkillSearchDirectory, Source, discover_skills,
 };
 use rind_lib::tool::builtin::{CommandConfinementAndEnvironment, CommandConfinementMode};
-use rind_lib::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind_lib::tool::policy::{ToolPolicy, ToolPolicyOptions};
 
 /// Name of the tool that runs commands.
 const BASH_TOOL_NAME: &str = "bash";
 
 /// Function that returns how `bash` runs commands in the directories of a case.
-pub type CommandEnvironmentFactory = dyn Fn(Paths) -> BoxFuture<'static, Result<CommandConfinementAndEnvironment, String>>
+pub type CommandEnvironmentFactory = dyn Fn(RindPaths) -> BoxFuture<'static, Result<CommandConfinementAndEnvironment, String>>
     + Send
     + Sync;
 
@@ -120,13 +120,13 @@ pub async fn run_skill_case(
 fn read_skill_of_case(
     runner: &SkillCaseRunnerConfig,
     folder: &Path,
-    given: &SkillGiven,
+    given: &SkillCaseScenario,
 ) -> Result<Skill, RunError> {
     let root = SkillSearchDirectory {
         trust: given.trust.unwrap_or(Trust::User),
         ..SkillSearchDirectory::new(Source::Local, folder.to_owned())
     };
-    let found = discover(&[root], &[], &*runner.available);
+    let found = discover_skills(&[root], &[], &*runner.available);
     if let Some(skill) = found.iter().next() {
         let mut skill = Skill::clone(skill);
         skill
@@ -147,7 +147,7 @@ fn read_skill_of_case(
 
 /// Creates the host of a case: the skill, a scripted model, the tools, and the person who is asked.
 async fn build_skill_case_host(
-    given: &SkillGiven,
+    given: &SkillCaseScenario,
     skill: Skill,
     workspace: &TemporaryCaseDirectories,
     calls: &SkillCallRecorder,
@@ -156,9 +156,9 @@ async fn build_skill_case_host(
 ) -> Result<Host, RunError> {
     let policy = ToolPolicy {
         rules: given.rules.clone(),
-        mode: ToolPolicyRunMode {
+        mode: ToolPolicyOptions {
             has_terminal: true,
-            ..ToolPolicyRunMode::default()
+            ..ToolPolicyOptions::default()
         },
         ..ToolPolicy::default()
     };
@@ -190,7 +190,7 @@ async fn build_skill_case_host(
 /// `done`. If the skill cannot be used, no turn runs.
 async fn run_turns(
     session: &mut Session,
-    given: &SkillGiven,
+    given: &SkillCaseScenario,
     id: &str,
     seen: &mut ObservedSkill,
 ) -> Result<Vec<String>, RunError> {

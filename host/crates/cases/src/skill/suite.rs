@@ -10,7 +10,7 @@ use crate::file::{CaseFile, CaseFileError};
 use crate::run::CaseCost;
 use crate::snapshot::{CaseSnapshot, UnusedSnapshot};
 use crate::suite::{
-    CaseRunResult, CaseSelection, find_or_remove_snapshots_of_files, read_case_files,
+    CaseRunResult, CaseSelection, read_case_files, report_or_remove_unused_snapshots,
 };
 
 /// Command for running the cases, which error messages name.
@@ -120,6 +120,6 @@ impl SkillCaseSuite {
         &self,
         is_accepted: bool,
     ) -> (Vec<UnusedSnapshot>, Vec<CaseRunResult>) {
-        find_or_remove_snapshots_of_files(&self.id, &self.files, is_accepted)
+        report_or_remove_unused_snapshots(&self.id, &self.files, is_accepted)
     }
 }

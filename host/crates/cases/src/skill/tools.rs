@@ -43,14 +43,14 @@ impl Tool for FixedResponseTool {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileChangeTrackingMethod {
+    fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         FileChangeTrackingMethod::Unneeded
     }
 
     fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async {
             match self.is_error {
-                true => ToolOutput::error(self.result.clone()),
+                true => ToolOutput::from_error_content(self.result.clone()),
                 false => ToolOutput::ok(self.result.clone()),
             }
         })

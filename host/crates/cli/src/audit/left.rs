@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 
 /// Audit logs whose session no longer exists.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl OrphanedAuditLogs {
     /// # Errors
     /// The folder of logs cannot be read, or there is no folder of sessions.
     pub(in super::super) fn find_orphaned_logs(
-        paths: &Paths,
+        paths: &RindPaths,
         kept: &HashSet<String>,
         before: i64,
     ) -> anyhow::Result<Self> {

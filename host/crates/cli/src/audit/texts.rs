@@ -29,7 +29,7 @@ type TextKindAndCallId = (&'static str, Option<String>);
 const MAX_LOGGED_CALL_ID_CHARS: usize = 64;
 
 /// Returns a report line for each line of the log whose hash matches no text of the session.
-pub(super) fn report_lines_with_unmatched_hash(entries: &[Entry], lines: &[Line]) -> Vec<String> {
+pub(super) fn describe_hash_mismatches(entries: &[Entry], lines: &[Line]) -> Vec<String> {
     let mut texts = list_hashed_session_texts(entries);
     let mut by_hash: BTreeMap<(TextKindAndCallId, String), Vec<usize>> = BTreeMap::new();
     for (index, text) in texts.iter().enumerate().rev() {
@@ -38,7 +38,7 @@ pub(super) fn report_lines_with_unmatched_hash(entries: &[Entry], lines: &[Line]
     }
     let mut missing = Vec::new();
     for line in lines.iter().filter(|line| line.agent == MAIN_AGENT) {
-        let Some((key, hash)) = parse_audited_text_line(line) else {
+        let Some((key, hash)) = parse_text_hash_line(line) else {
             continue;
         };
         let found = by_hash.get_mut(&(key.clone(), hash)).and_then(Vec::pop);
@@ -70,7 +70,7 @@ pub(super) fn report_lines_with_unmatched_hash(entries: &[Entry], lines: &[Line]
 
 /// Returns the kind, the call id and the hash of an audit line about a message or a call; `None`
 /// for other lines.
-fn parse_audited_text_line(line: &Line) -> Option<(TextKindAndCallId, String)> {
+fn parse_text_hash_line(line: &Line) -> Option<(TextKindAndCallId, String)> {
     let text = |field: &str| line.event[field].as_str().map(str::to_owned);
     let kinds = ["input", "reply", "call", "result"];
     let kind = kinds.into_iter().find(|kind| *kind == line.kind())?;
@@ -86,7 +86,7 @@ fn list_hashed_session_texts(entries: &[Entry]) -> Vec<SessionTextToMatchWithAud
             Body::TurnStart { turn: started, .. } => turn = *started,
             Body::Message { message } => {
                 all.extend(
-                    hashed_message_texts(message)
+                    message_texts_to_hash(message)
                         .into_iter()
                         .map(|(key, text)| SessionTextToMatchWithAuditLog {
                             turn,
@@ -104,7 +104,7 @@ fn list_hashed_session_texts(entries: &[Entry]) -> Vec<SessionTextToMatchWithAud
 }
 
 /// Returns the texts of a message in the form in which the plugin audit-log hashes them.
-fn hashed_message_texts(message: &Message) -> Vec<(TextKindAndCallId, String)> {
+fn message_texts_to_hash(message: &Message) -> Vec<(TextKindAndCallId, String)> {
     let id = |id: &str| Some(id.chars().take(MAX_LOGGED_CALL_ID_CHARS).collect());
     let mut texts = Vec::new();
     match message.role {

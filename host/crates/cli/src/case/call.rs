@@ -7,20 +7,20 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 use serde_json::Value;
 
-use super::super::args::{PluginArgs, ShowArgs};
+use super::super::args::{PluginArgs, TurnOutputArgs};
 use super::super::exit_code::{ExitStatus, Usage};
-use super::super::programs::TurnEventReceiversAndSteering;
+use super::super::programs::TurnInputOutputChannels;
 use super::super::render::trace::TraceDetail;
 use super::super::{open, plugin, render, run};
 use rind_lib::event::Event;
 use rind_lib::host::Host;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::plugin::load::{LoadedPlugin, PluginSkipReason};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::startable::StartablePluginSet;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::SessionStore;
-use rind_lib::tool::policy::{ToolPolicy, ToolPolicyRunMode};
+use rind_lib::tool::policy::{ToolPolicy, ToolPolicyOptions};
 use rind_operator::setup::check_folders_are_separate;
 
 #[derive(Debug, ClapArgs)]
@@ -63,7 +63,7 @@ pub(in super::super) async fn run_plugin_tool_call(
     let plugins = StartablePluginSet::try_from_plugin_set(Arc::new(plugins))?;
     let is_it = |plugin: &&Arc<LoadedPlugin>| plugin.manifest.name == args.name;
     require_plugin_tool(&args, plugins.plugins.iter().find(is_it))?;
-    let setup = load.setup();
+    let setup = load.operator_setup();
     check_folders_are_separate(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     // Repeat the answer without limit, because a hook of a plugin may reject an answer, so that the
@@ -75,9 +75,9 @@ pub(in super::super) async fn run_plugin_tool_call(
     let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
     // Approve the call, because the person typed it. A call that the rules deny is still denied.
     let mut policy: ToolPolicy = setup.config.section()?;
-    policy.mode = ToolPolicyRunMode {
+    policy.mode = ToolPolicyOptions {
         yes: true,
-        ..ToolPolicyRunMode::default()
+        ..ToolPolicyOptions::default()
     };
     let (approver, questions, _) = open::create_approver_and_question_channels(false);
     let host = Host::builder()
@@ -95,10 +95,10 @@ pub(in super::super) async fn run_plugin_tool_call(
     let told = ended.clone();
     let watch = move |event: &Event| {
         if let Event::ToolEnd { result, .. } = event {
-            *lock(&told) = Some((result.content.to_string(), result.is_error));
+            *lock_ignoring_poison(&told) = Some((result.content.to_string(), result.is_error));
         }
     };
-    let show = ShowArgs {
+    let show = TurnOutputArgs {
         json: false,
         // Print only the result of the tool to standard output, so that other programs can read it.
         hides_answer: true,
@@ -109,13 +109,13 @@ pub(in super::super) async fn run_plugin_tool_call(
         questions,
         "call",
         show,
-        TurnEventReceiversAndSteering::with_event_callback(watch),
+        TurnInputOutputChannels::with_event_callback(watch),
     )
     .await?;
-    let ended = lock(&ended).take();
+    let ended = lock_ignoring_poison(&ended).take();
     let (text, is_error) = ended.context("the call has no result")?;
-    render::print_stdout_line(render::escape_natural_language_text(&text));
-    Ok(ExitStatus::from_success(!is_error))
+    render::print_stdout_line(render::escape_prose_for_display(&text));
+    Ok(ExitStatus::from_success_flag(!is_error))
 }
 
 fn require_plugin_tool(

@@ -128,10 +128,10 @@ fn print_selected_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
         }
         let n_named = suite.count_cases_matching_name(&selection);
         if let Some(shard) = &mut selection.shard {
-            shard.advance_past_cases(n_named);
+            shard.advance_case_offset(n_named);
         }
     }
-    Ok(ExitStatus::from_success(is_fine && n_listed > 0))
+    Ok(ExitStatus::from_success_flag(is_fine && n_listed > 0))
 }
 
 /// Runs the cases of all plugins once.
@@ -161,13 +161,13 @@ async fn run_cases_once(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
             report.cases.push(failed);
             continue;
         }
-        let (ran, coverage) = test_plugin(args, &cache, &suite, &selection).await?;
+        let (ran, coverage) = run_plugin_cases(args, &cache, &suite, &selection).await?;
         report.cases.extend(ran);
         report.coverage.extend(coverage);
         let n_of_plugin = suite.count_cases_matching_name(&selection);
         n_named += n_of_plugin;
         if let Some(shard) = &mut selection.shard {
-            shard.advance_past_cases(n_of_plugin);
+            shard.advance_case_offset(n_of_plugin);
         }
         if args.fail_fast && !report.cases.iter().all(CaseRunResult::passed) {
             break;
@@ -182,7 +182,7 @@ async fn run_cases_once(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     let is_empty_share = args.shard.is_some() && n_named > 0;
     let has_cases = is_empty_share || !report.cases.is_empty();
     let is_fine = has_cases && report.cases.iter().all(CaseRunResult::passed);
-    Ok(ExitStatus::from_success(is_fine))
+    Ok(ExitStatus::from_success_flag(is_fine))
 }
 
 /// Builds the plugin if its component is missing or older than its sources, so that the cases test
@@ -218,7 +218,7 @@ async fn build_plugin_if_stale(suite: &CaseSuite) -> Option<CaseRunResult> {
     })
 }
 
-async fn test_plugin(
+async fn run_plugin_cases(
     args: &PluginTestArgs,
     cache: &Path,
     suite: &CaseSuite,
@@ -289,7 +289,7 @@ async fn test_plugin(
 /// Returns the failed case that reports that a plugin has no test cases.
 fn create_missing_cases_failure(suite: &CaseSuite) -> CaseRunResult {
     let place = suite.folder.join("tests/NAME.toml");
-    new_failed_case_of_plugin(
+    create_failed_case_result(
         suite,
         "cases",
         format!(
@@ -317,11 +317,11 @@ fn missing_coverage_failure(
     }
     (!missing.is_empty()).then(|| {
         let why = format!("no case reaches {}", missing.join(", "));
-        new_failed_case_of_plugin(suite, "coverage", why)
+        create_failed_case_result(suite, "coverage", why)
     })
 }
 
-fn new_failed_case_of_plugin(suite: &CaseSuite, name: &str, why: String) -> CaseRunResult {
+fn create_failed_case_result(suite: &CaseSuite, name: &str, why: String) -> CaseRunResult {
     CaseRunResult {
         plugin: suite.manifest.name.clone(),
         file: suite.folder.join(FILE_NAME),
@@ -339,7 +339,7 @@ fn create_unreadable_suite_failure(folder: &Path, error: &SuiteError) -> CaseRun
     CaseRunResult {
         plugin: name.to_string_lossy().into_owned(),
         file: folder.join(FILE_NAME),
-        line: place::parse_manifest_error_line(&why).unwrap_or(1),
+        line: place::parse_error_line_number(&why).unwrap_or(1),
         name: FILE_NAME.to_owned(),
         failures: vec![why],
         is_error: true,

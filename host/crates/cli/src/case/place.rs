@@ -26,7 +26,7 @@ pub(super) fn parse_source_location_in_message(
 }
 
 /// Returns the line number in a message about a manifest, such as 12 in `line 12, [hooks.pre-tol]`.
-pub(super) fn parse_manifest_error_line(message: &str) -> Option<usize> {
+pub(super) fn parse_error_line_number(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -74,7 +74,7 @@ mod tests {
             ("line 12, [hooks.pre-tol]: there is no such point", Some(12)),
             ("it has more than 9 bytes", None),
         ] {
-            assert_eq!(parse_manifest_error_line(message), expected, "{message}");
+            assert_eq!(parse_error_line_number(message), expected, "{message}");
         }
     }
 }

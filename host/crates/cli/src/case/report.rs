@@ -62,7 +62,7 @@ impl CaseReport {
         if format == CaseReportFormat::Github {
             let failed = self.cases.iter().filter(|case| !case.passed());
             failed.for_each(|case| {
-                render::annotation::print_annotation(&github_annotation_of_failed_case(case))
+                render::annotation::print_github_annotation(&github_annotation_of_failed_case(case))
             });
             return Ok(());
         }

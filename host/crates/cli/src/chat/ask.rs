@@ -16,7 +16,7 @@ use rind_lib::tool::approval::ApprovalAnswer;
 const KEYS_IGNORED_NOTICE: &str = "  answers in a moment; keys are ignored until then";
 
 /// Minimum number of rows of a terminal for which a second row is reserved for the typed answer.
-const MIN_ROWS_FOR_SECOND_INPUT_ROW: usize = 12;
+const MIN_TERMINAL_ROWS_FOR_TWO_ANSWER_ROWS: usize = 12;
 
 pub(super) struct OpenChatQuestion {
     asked: TerminalQuestion,
@@ -35,7 +35,7 @@ pub(super) struct OpenChatQuestion {
 
 /// Effect of a line that was typed as an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum TypedQuestionAnswerEffect {
+pub(super) enum AnswerLineOutcome {
     /// The line requested another page, so there is no answer yet.
     NotYet,
     /// The line is not an answer.
@@ -54,7 +54,7 @@ impl QuestionScreenSize {
     /// Returns the number of rows that are left for the question: the rows of the terminal without
     /// the typed answer, the `n_tail` rows above it, and one row that stays empty.
     fn rows_left_for_question(self, n_tail: usize) -> usize {
-        let is_spacious = self.size.rows >= MIN_ROWS_FOR_SECOND_INPUT_ROW;
+        let is_spacious = self.size.rows >= MIN_TERMINAL_ROWS_FOR_TWO_ANSWER_ROWS;
         let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
         self.size.rows.saturating_sub(1 + n_typed + n_tail)
     }
@@ -86,7 +86,7 @@ impl OpenChatQuestion {
 
     /// Accepts keys from now on if the question was visible long enough. The next drawing then
     /// shows the possible answers. Must be called before each drawing.
-    pub(super) fn accept_keys_once_shown_long_enough(&mut self, now: Instant) {
+    pub(super) fn enable_keys_if_visible_long_enough(&mut self, now: Instant) {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }
 
@@ -110,7 +110,7 @@ impl OpenChatQuestion {
     /// Returns the rows above the typed answer.
     pub(super) fn render_rows(&self, room: QuestionScreenSize) -> Vec<String> {
         if let Some(from) = self.page {
-            let (mut rows, n_more) = self.question_page_rows_and_remaining(from, room);
+            let (mut rows, n_more) = self.page_and_remaining_rows(from, room);
             rows.extend(self.page_footer_rows(n_more, room.size));
             return rows;
         }
@@ -162,7 +162,7 @@ impl OpenChatQuestion {
 
     /// Returns the rows of the page that begins at this row, and the number of rows after the page.
     /// If the screen has no free row, the page is empty.
-    fn question_page_rows_and_remaining(
+    fn page_and_remaining_rows(
         &self,
         from: usize,
         room: QuestionScreenSize,
@@ -185,32 +185,32 @@ impl OpenChatQuestion {
         line: &str,
         room: QuestionScreenSize,
         steer: impl FnOnce(&str),
-    ) -> TypedQuestionAnswerEffect {
+    ) -> AnswerLineOutcome {
         let line = line.trim();
         self.hint = None;
         if let Some(from) = self.page {
-            let (shown, n_more) = self.question_page_rows_and_remaining(from, room);
+            let (shown, n_more) = self.page_and_remaining_rows(from, room);
             self.is_seen |= n_more == 0;
             let is_stuck = n_more > 0 && shown.is_empty();
             self.hint = is_stuck.then_some("make the terminal larger to read it");
             let is_over = n_more == 0 || is_stuck || line.eq_ignore_ascii_case("q");
             self.page = (!is_over).then_some(from + shown.len());
-            return TypedQuestionAnswerEffect::NotYet;
+            return AnswerLineOutcome::NotYet;
         }
         let shown = self
             .screen
             .truncate_question_to_rows(room.size.columns, self.count_rows_for_question_text(room));
         if self.screen.is_full_view_request(line, shown.is_cut) {
             self.page = Some(0);
-            return TypedQuestionAnswerEffect::NotYet;
+            return AnswerLineOutcome::NotYet;
         }
         let Some(answer) = approve::parse_answer(line, &self.asked.question) else {
             self.hint = Some("invalid answer: type one of the letters in brackets, then Enter");
-            return TypedQuestionAnswerEffect::Invalid;
+            return AnswerLineOutcome::Invalid;
         };
         if shown.is_cut && !self.is_seen && !answer.is_refusal() {
             self.hint = Some(QUESTION_NOT_FULLY_SHOWN_REPLY);
-            return TypedQuestionAnswerEffect::Invalid;
+            return AnswerLineOutcome::Invalid;
         }
         let words = match &answer {
             TerminalAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
@@ -229,12 +229,12 @@ impl OpenChatQuestion {
             },
         };
         self.send_answer(answer);
-        TypedQuestionAnswerEffect::Answered(words)
+        AnswerLineOutcome::Answered(words)
     }
 
     /// Returns the id of the tool call that the question is about, if the screen shows the complete
     /// change that the call makes.
-    pub(super) fn call_id_of_fully_shown_change(&self, room: QuestionScreenSize) -> Option<String> {
+    pub(super) fn fully_shown_call_id(&self, room: QuestionScreenSize) -> Option<String> {
         let n_free = self.count_rows_for_question_text(room);
         let shown = self
             .screen

@@ -13,7 +13,7 @@ use super::super::render::command_end::{CommandOutputTail, N_SHOWN_OUTPUT_LINES}
 use super::super::render::highlight::CodeHighlighter;
 use super::super::render::steps::summarize_call_arguments;
 use super::super::render::{
-    DIM_STYLE, escape_natural_language_text, format_count_with_noun, format_elapsed_seconds,
+    DIM_STYLE, escape_prose_for_display, format_count_with_noun, format_elapsed_seconds,
     printable_text, style_text, truncate_to_one_line,
 };
 use super::picker::ChatPickerEntry;
@@ -69,7 +69,7 @@ impl RunningToolCall {
 
 /// Formats a line of output as a row, truncated to the width of the screen.
 pub(super) fn format_output_row(line: &str, columns: usize) -> String {
-    let line = escape_natural_language_text(line).replace('\t', "    ");
+    let line = escape_prose_for_display(line).replace('\t', "    ");
     let row = format!("  │ {line}");
     let shown = truncate_row(&row, columns.saturating_sub(1));
     let more = if shown.len() < row.len() { "…" } else { "" };
@@ -100,7 +100,7 @@ pub(super) fn ended_call_rows(ended: &EndedToolCall) -> Vec<String> {
     let EndedToolCall { call, result, .. } = ended;
     let mut rows = Vec::new();
     if !call.arguments.is_null() {
-        let spec = ToolSpec::bare_spec(&call.name, EffectClass::Read);
+        let spec = ToolSpec::from_name_and_effect(&call.name, EffectClass::Read);
         let lines = preview_call_arguments(&spec, &call.arguments);
         let mut colors = ToolCallPreviewHighlighter::for_preview_lines(&lines);
         rows.extend(lines.iter().map(|line| {
@@ -146,7 +146,7 @@ pub(super) struct EndedToolCall {
 impl EndedToolCall {
     /// Describes which plugins changed the result before it was stored; `None` if no plugin changed
     /// it.
-    pub(super) fn plugins_changing_result_notice(&self) -> Option<String> {
+    pub(super) fn result_change_notice(&self) -> Option<String> {
         let by = truncate_to_one_line(&self.changed_by.join(", "), 200);
         (!by.is_empty()).then(|| format!("  this result was cut or changed by {by}"))
     }
@@ -291,12 +291,7 @@ mod tests {
         let call = |id: &str| ToolCall::new(id, "bash", serde_json::Value::Null);
         ended.add_call(call("d"), result("d", "x"));
         ended.add_call(call("c"), result("c", "x"));
-        let words = |number| {
-            ended
-                .find_call(number)
-                .unwrap()
-                .plugins_changing_result_notice()
-        };
+        let words = |number| ended.find_call(number).unwrap().result_change_notice();
         assert_eq!(words("1"), None);
         let by = "  this result was cut or changed by cutter";
         assert_eq!(words("2").as_deref(), Some(by));

@@ -118,7 +118,7 @@ impl CompletionMenu {
     }
 
     /// Whether any entry differs from the text that it would replace.
-    pub(super) fn has_entry_changing_line(&self, before: &str) -> bool {
+    pub(super) fn can_change_line(&self, before: &str) -> bool {
         let is_other = |item: &InputLineCompletion| before.get(item.start..) != Some(&*item.text);
         self.items.iter().any(is_other)
     }

@@ -9,10 +9,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::super::render::diff::{RenderedDiffRow, TextsToDiff, diff_rows};
+use super::super::render::diff::{RenderedDiffRow, TextsToDiff, compute_diff_rows};
 use super::super::render::style_text;
 use rind_lib::event::{Event, Stamped};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Maximum size of a file for which a diff is shown, in bytes.
 const MAX_DIFFED_FILE_BYTES: u64 = 1 << 20;
@@ -25,10 +25,10 @@ const FILE_WRITING_TOOL_NAMES: [&str; 2] = ["edit_file", "write_file"];
 
 /// Contents of files before the calls that change them, and the resulting changes, by call id.
 #[derive(Clone, Default)]
-pub(super) struct FileChangeDiffs(Arc<Mutex<FileDiffsByToolCallState>>);
+pub(super) struct FileChangeDiffs(Arc<Mutex<ToolCallDiffState>>);
 
 #[derive(Default)]
-struct FileDiffsByToolCallState {
+struct ToolCallDiffState {
     before: HashMap<String, (PathBuf, String)>,
     changed: HashMap<String, TruncatedFileDiffRows>,
     /// Ids of calls whose approval question showed the complete change.
@@ -55,18 +55,20 @@ impl FileChangeDiffs {
                 };
                 let path = workspace.join(path);
                 if let Some(text) = read_file_text_for_diff(&path) {
-                    lock(&self.0).before.insert(call.id.clone(), (path, text));
+                    lock_ignoring_poison(&self.0)
+                        .before
+                        .insert(call.id.clone(), (path, text));
                 }
             }
             Event::ToolEnd { result, .. } => {
-                let before = lock(&self.0).before.remove(&result.call_id);
+                let before = lock_ignoring_poison(&self.0).before.remove(&result.call_id);
                 if let Some((path, before)) = before
                     && !result.is_error
                     && let Some(after) = read_file_text_for_diff(&path)
                 {
                     let changed = diff_contents(&path.to_string_lossy(), &before, &after);
                     let id = result.call_id.clone();
-                    lock(&self.0).changed.insert(id, changed);
+                    lock_ignoring_poison(&self.0).changed.insert(id, changed);
                 }
             }
             _ => {}
@@ -75,13 +77,13 @@ impl FileChangeDiffs {
 
     /// Records that the approval question of this call has shown the complete change.
     pub(super) fn mark_change_as_shown(&self, call: String) {
-        lock(&self.0).shown.insert(call);
+        lock_ignoring_poison(&self.0).shown.insert(call);
     }
 
     /// Removes and returns the change that a tool call made to a file; empty if the approval
     /// question has already shown the change.
     pub(super) fn take_diff(&self, call: &str) -> TruncatedFileDiffRows {
-        let mut known = lock(&self.0);
+        let mut known = lock_ignoring_poison(&self.0);
         let changed = known.changed.remove(call).unwrap_or_default();
         match known.shown.remove(call) {
             true => TruncatedFileDiffRows::default(),
@@ -108,8 +110,8 @@ fn read_file_text_for_diff(path: &Path) -> Option<String> {
 }
 
 fn diff_contents(path: &str, before: &str, after: &str) -> TruncatedFileDiffRows {
-    let texts = TextsToDiff::prose_for_display_only(path, before, after);
-    let (rows, n_more) = diff_rows(texts, MAX_SHOWN_DIFF_ROWS);
+    let texts = TextsToDiff::new_for_prose(path, before, after);
+    let (rows, n_more) = compute_diff_rows(texts, MAX_SHOWN_DIFF_ROWS);
     let row = |row: RenderedDiffRow| {
         let pieces = row.into_pieces().into_iter();
         let styled: String = pieces

@@ -25,7 +25,7 @@ impl LiveChat {
             _ => self.view.take_finished_rows(),
         };
         if let Some(question) = &mut self.question {
-            question.accept_keys_once_shown_long_enough(Instant::now());
+            question.enable_keys_if_visible_long_enough(Instant::now());
         }
         let region = self.build_redrawn_screen_rows();
         self.screen
@@ -145,7 +145,7 @@ pub(super) fn layout_editor_region(
     let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
     let n_beside = laid.rows.len() + below.len() + 1;
     let n_skipped = match is_question {
-        // `ChatScreen::fit_region_to_screen` drops rows of a question only on very low screens.
+        // `ChatScreen::fit_rows_to_screen` drops rows of a question only on very low screens.
         true => 0,
         false => (above.len() + n_beside).saturating_sub(size.rows),
     };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::super::render::escape_natural_language_text;
+use super::super::render::escape_prose_for_display;
 
 /// Maximum number of lines of a paste that the editor shows in full; it shows a short note in place
 /// of a longer paste.
@@ -149,14 +149,14 @@ impl ChatInputEditor {
 
     /// Replaces the text of the editor with a text from the history, whose pastes are shown as
     /// notes again. Moves the cursor to the end.
-    pub(super) fn set_pieces(&mut self, pieces: &[EditorPiece]) {
+    pub(super) fn set_text_pieces(&mut self, pieces: &[EditorPiece]) {
         self.save_undo_state();
         self.text.clear();
         self.at = 0;
-        self.insert_pieces(pieces);
+        self.insert_text_pieces(pieces);
     }
 
-    fn insert_pieces(&mut self, pieces: &[EditorPiece]) {
+    fn insert_text_pieces(&mut self, pieces: &[EditorPiece]) {
         for piece in pieces {
             match piece {
                 EditorPiece::Own(text) => self.insert_text_up_to_limit(text),
@@ -167,11 +167,11 @@ impl ChatInputEditor {
 
     /// Inserts pieces in lines of their own before the current text, and moves the cursor to the
     /// end.
-    pub(super) fn prepend_pieces(&mut self, pieces: &[EditorPiece]) {
+    pub(super) fn prepend_text_pieces(&mut self, pieces: &[EditorPiece]) {
         self.save_undo_state();
         let rest = std::mem::take(&mut self.text);
         self.at = 0;
-        self.insert_pieces(pieces);
+        self.insert_text_pieces(pieces);
         if !rest.is_empty() {
             self.insert_character('\n');
             self.text.push_str(&rest);
@@ -233,7 +233,7 @@ impl ChatInputEditor {
 
     /// Deletes the text between the cursor and a target. Keeps the deleted text of words and lines
     /// for [`yank_deleted_text`](Self::yank_deleted_text).
-    pub(super) fn delete_to_target(&mut self, to: EditorCursorTarget) {
+    pub(super) fn delete_from_cursor_to(&mut self, to: EditorCursorTarget) {
         self.save_undo_state();
         let mut target = self.byte_offset_of_cursor_target(to);
         // If the cursor is already at the end or start of its line, delete the line break there.
@@ -321,7 +321,7 @@ impl ChatInputEditor {
                 format!("[paste {number}: {} lines]", paste.lines().count())
             }
             (Some('\t'), None) => TAB_REPLACEMENT_SPACES.to_owned(),
-            _ => escape_natural_language_text(letter),
+            _ => escape_prose_for_display(letter),
         }
     }
 
@@ -444,17 +444,17 @@ mod tests {
         let mut editor = typed("one 👩\u{200d}🔬 e\u{301} two");
         editor.move_cursor(EditorCursorTarget::WordLeft);
         assert_eq!(editor.text_before_cursor(), "one 👩\u{200d}🔬 e\u{301} ");
-        editor.delete_to_target(EditorCursorTarget::Left);
-        editor.delete_to_target(EditorCursorTarget::Left);
-        editor.delete_to_target(EditorCursorTarget::Left);
-        editor.delete_to_target(EditorCursorTarget::Left);
+        editor.delete_from_cursor_to(EditorCursorTarget::Left);
+        editor.delete_from_cursor_to(EditorCursorTarget::Left);
+        editor.delete_from_cursor_to(EditorCursorTarget::Left);
+        editor.delete_from_cursor_to(EditorCursorTarget::Left);
         assert_eq!(editor.full_text(), "one two");
-        editor.delete_to_target(EditorCursorTarget::LineEnd);
+        editor.delete_from_cursor_to(EditorCursorTarget::LineEnd);
         assert_eq!(editor.full_text(), "one ");
         editor.yank_deleted_text();
         editor.yank_deleted_text();
         assert_eq!(editor.full_text(), "one twotwo");
-        editor.delete_to_target(EditorCursorTarget::LineStart);
+        editor.delete_from_cursor_to(EditorCursorTarget::LineStart);
         assert!(editor.is_empty());
         editor.undo_edit();
         assert_eq!(editor.full_text(), "one twotwo");
@@ -505,8 +505,8 @@ mod tests {
         assert_eq!(laid.rows, ["› see [paste 1:", "   500 lines]!"]);
         let whole = editor.full_text();
         assert!(whole.starts_with("see line 0\nline 1\n") && whole.ends_with("line 499\n!"));
-        editor.delete_to_target(EditorCursorTarget::Left);
-        editor.delete_to_target(EditorCursorTarget::Left);
+        editor.delete_from_cursor_to(EditorCursorTarget::Left);
+        editor.delete_from_cursor_to(EditorCursorTarget::Left);
         assert_eq!(editor.take_text(), "see ");
         // A typed placeholder character is replaced: only a paste may create one.
         assert_eq!(typed("\u{f0000}").full_text(), "\u{fffd}");
@@ -528,7 +528,7 @@ mod tests {
         assert_eq!(pieces, parts);
         let mut other = typed("rest ");
         other.paste_text(&long);
-        other.prepend_pieces(&pieces);
+        other.prepend_text_pieces(&pieces);
         assert_eq!(
             other.text_with_paste_placeholders_shown(),
             "see [paste 2: 40 lines]\nrest [paste 1: 40 lines]"

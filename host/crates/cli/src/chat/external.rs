@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_current_process_group};
 use tokio::time::Instant;
 
 use super::super::environment;
-use super::super::render::{escape_natural_language_text, format_warning_line};
+use super::super::render::{escape_prose_for_display, format_warning_line};
 use super::live::LiveChat;
 use rind_lib::tool::process::foreground::run_shell_command_with_file_argument;
 
@@ -24,9 +24,9 @@ pub(super) fn edit_prompt_in_external_editor(chat: &mut LiveChat) {
         Ok(text) => chat.editor.set_text(text.trim_end_matches('\n')),
         Err(error) => {
             chat.view
-                .add_finished_output_line(format_warning_line(&escape_natural_language_text(
-                    &format!("{error:#}"),
-                )))
+                .add_finished_output_line(format_warning_line(&escape_prose_for_display(&format!(
+                    "{error:#}"
+                ))))
         }
     }
     // Count the time in the editor as typing, so that no question opens directly after the editor

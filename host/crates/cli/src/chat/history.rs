@@ -49,7 +49,7 @@ impl HistoryEntry {
         }
     }
 
-    fn pieces(&self) -> Vec<EditorPiece> {
+    fn typed_and_pasted_pieces(&self) -> Vec<EditorPiece> {
         match self {
             Self::Own(text) => vec![EditorPiece::Own(text.clone())],
             Self::Pieces(pieces) => pieces.clone(),
@@ -130,7 +130,9 @@ impl ChatInputHistory {
             self.begun = now.to_vec();
         }
         self.at = Some(at);
-        self.texts.get(text).map(HistoryEntry::pieces)
+        self.texts
+            .get(text)
+            .map(HistoryEntry::typed_and_pasted_pieces)
     }
 
     /// Returns the next newer text of the history or, after the newest one, the text that was not
@@ -141,7 +143,9 @@ impl ChatInputHistory {
         match self.at {
             Some(at) => {
                 let text = self.texts.len().checked_sub(at + 1)?;
-                self.texts.get(text).map(HistoryEntry::pieces)
+                self.texts
+                    .get(text)
+                    .map(HistoryEntry::typed_and_pasted_pieces)
             }
             None => Some(std::mem::take(&mut self.begun)),
         }
@@ -158,7 +162,7 @@ impl ChatInputHistory {
         let from = before.map_or(0, |at| at + 1);
         let mut texts = self.texts.iter().rev().enumerate().skip(from);
         let (at, found) = texts.find(|(_, text)| text.has_typed_part_containing(&letters))?;
-        Some((at, found.pieces()))
+        Some((at, found.typed_and_pasted_pieces()))
     }
 
     /// Opens the history file to append to it or, if `is_new` is set, to rewrite it. A new file

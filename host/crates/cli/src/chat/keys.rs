@@ -185,7 +185,7 @@ impl TerminalInputDecoder {
 fn decode_escape_sequence(bytes: &[u8], is_asked: bool) -> DecodedTerminalInput {
     match bytes {
         [] | [ESC_BYTE] => DecodedTerminalInput::Incomplete,
-        [ESC_BYTE, b']', rest @ ..] if is_asked => decode_terminal_answer(rest),
+        [ESC_BYTE, b']', rest @ ..] if is_asked => decode_terminal_query_reply(rest),
         [ESC_BYTE, b'[', rest @ ..] => decode_control_sequence(rest),
         [ESC_BYTE, b'O'] => DecodedTerminalInput::Incomplete,
         [ESC_BYTE, b'O', last, ..] => {
@@ -257,7 +257,7 @@ fn decode_multibyte(bytes: &[u8]) -> DecodedTerminalInput {
 
 /// Decodes the part of a terminal's answer after `ESC ]`, such as `11;rgb:1e1e/1e1e/1e1e`. The
 /// answer ends with a bell or `ESC \`.
-fn decode_terminal_answer(rest: &[u8]) -> DecodedTerminalInput {
+fn decode_terminal_query_reply(rest: &[u8]) -> DecodedTerminalInput {
     let Some(end) = rest
         .iter()
         .position(|byte| matches!(*byte, 0x07 | ESC_BYTE))

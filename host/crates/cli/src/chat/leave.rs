@@ -5,7 +5,7 @@ use super::super::exit_code::ExitStatus;
 use super::super::render::{self, WARNING_STYLE, printable_text, style_text};
 use super::super::signals::ShutdownSignals;
 use super::live::{LiveChat, NextStepAfterChat};
-use super::worker::ChatJobResult;
+use super::worker::ChatOperationResult;
 
 /// Restores the terminal for the shell, and ends the session.
 pub(super) async fn restore_terminal_and_end_session(
@@ -21,7 +21,7 @@ pub(super) async fn restore_terminal_and_end_session(
     while chat.questions.try_recv().is_ok() {}
     chat.asked.clear();
     for input in chat.tty.take_pending_key_inputs() {
-        chat.add_key_typed_while_leaving(input);
+        chat.insert_key_during_exit(input);
     }
     chat.return_waiting_texts_to_editor();
     restore_shell_terminal(chat);
@@ -31,7 +31,7 @@ pub(super) async fn restore_terminal_and_end_session(
         tokio::select! {
             biased;
             done = chat.worker.next_job_result() => match done {
-                Some(ChatJobResult::Closed(closed)) => break closed,
+                Some(ChatOperationResult::Closed(closed)) => break closed,
                 Some(_) => {}
                 None => break Ok(()),
             },

@@ -18,12 +18,12 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::super::approve::{TerminalAnswer, TerminalQuestion};
-use super::super::command::{SessionSnapshotForSlashCommands, SlashCommandSet};
+use super::super::command::{OpenSessionHandles, SlashCommandSet};
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
 use super::super::looks;
 use super::super::open::SessionWithUserQuestionChannels;
-use super::super::programs::TurnEventReceiversAndSteering;
+use super::super::programs::TurnInputOutputChannels;
 use super::super::render::hold::{self, OutputRedirectGuard};
 use super::super::render::{
     DIM_STYLE, ERROR_STYLE, format_warning_line, printable_text, style_text,
@@ -40,7 +40,7 @@ use super::keys::TerminalInputEvent;
 use super::lookup::ChatBackgroundLookupResult;
 use super::modes::wait_for_plan_answer;
 use super::notify::{ChatNotifier, UserNotificationReason};
-use super::picker::ChatPicker;
+use super::picker::SearchableListPicker;
 use super::press::MAX_EMPTY_LINE_DOUBLE_PRESS_DELAY;
 use super::recall::ChatInputHistorySearch;
 use super::resources::ChatMcpResources;
@@ -50,7 +50,7 @@ use super::status::{ChatStatusLineState, CompactionThreshold};
 use super::tty::{self, RawTerminal};
 use super::view::ChatScreenView;
 use super::waiting::TypedChatInputText;
-use super::worker::{ChatJobResult, ChatSessionTaskHandle};
+use super::worker::{ChatOperationResult, ChatSessionTaskHandle};
 use rind_lib::agent::{AgentConfig, AgentSteeringHandle, Error};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::StopReason;
@@ -102,7 +102,7 @@ pub(super) struct LiveChat {
     pub(super) quitting: Option<Instant>,
     pub(super) menu: CompletionMenu,
     /// The open list of models, sessions or tool calls.
-    pub(super) picker: Option<ChatPicker>,
+    pub(super) picker: Option<SearchableListPicker>,
     /// The open search of the history.
     pub(super) search: Option<ChatInputHistorySearch>,
     pub(super) shell: ChatShellCommandRunner,
@@ -147,13 +147,13 @@ pub(super) struct LiveChat {
     /// Telemetry of the session, sent at the end.
     pub(super) telemetry: Option<TraceExporter>,
     /// Programs that receive the events of the session.
-    pub(super) programs: TurnEventReceiversAndSteering,
-    pub(super) signals: ChatSignalReceivers,
+    pub(super) programs: TurnInputOutputChannels,
+    pub(super) signals: ChatOsSignalReceivers,
     pub(super) last_draw: Instant,
     pub(super) is_dirty: bool,
 }
 
-pub(super) struct ChatSignalReceivers {
+pub(super) struct ChatOsSignalReceivers {
     resized: Signal,
     /// SIGINT of a Ctrl-C that is pressed while another program uses the terminal. In raw mode,
     /// Ctrl-C is a key and sends no signal.
@@ -181,7 +181,7 @@ enum ChatWakeupEvent {
     Asked(TerminalQuestion),
     Withdrawn,
     Written(String),
-    Done(Option<ChatJobResult>),
+    Done(Option<ChatOperationResult>),
     Ran(ShellCommandResult),
     Found(ChatBackgroundLookupResult),
     Planned(Option<TerminalAnswer>),
@@ -198,7 +198,7 @@ pub(super) async fn run_live_chat(
     opened: SessionWithUserQuestionChannels,
     commands: Arc<SlashCommandSet>,
     prompt: Option<String>,
-    programs: &mut TurnEventReceiversAndSteering,
+    programs: &mut TurnInputOutputChannels,
 ) -> anyhow::Result<NextStepAfterChat> {
     let interrupted = super::interrupted_turn_notice(&opened.session, prompt.is_some(), "Esc");
     let mut live = LiveChat::open_chat(opened, commands)?;
@@ -241,7 +241,7 @@ impl LiveChat {
         let own_commands = match sandbox.own_commands {
             UserCommandConfinement::Confined => opened.commands,
             UserCommandConfinement::Shell => {
-                let keeper = opened.setup.environment.process_keeper();
+                let keeper = opened.setup.environment.process_reaper_path();
                 CommandConfinementAndEnvironment::for_user_shell(
                     keeper,
                     environment::environment_variable("SHELL").map(Into::into),
@@ -250,11 +250,11 @@ impl LiveChat {
         };
         let session = opened.session;
         commands.set_question_asker(opened.asker);
-        let facts = SessionSnapshotForSlashCommands::from_session(&session);
+        let facts = OpenSessionHandles::from_session(&session);
         let spent = facts.cost_usd();
         commands.set_open_session(facts);
         let history = ChatInputHistory::read_history_file(&opened.setup.paths.data);
-        let signals = ChatSignalReceivers {
+        let signals = ChatOsSignalReceivers {
             resized: signal(SignalKind::window_change())?,
             interrupted: signal(SignalKind::interrupt())?,
             ended: ShutdownSignals::listen_without_ctrl_c()?,
@@ -338,7 +338,7 @@ impl LiveChat {
             written: receiver,
             redirected: Some(hold::redirect_output_to_chat(written)),
             telemetry: Some(TraceExporter::from_env()),
-            programs: TurnEventReceiversAndSteering::default(),
+            programs: TurnInputOutputChannels::default(),
             worker: ChatSessionTaskHandle::new(session, commands),
             signals,
             last_draw: now,
@@ -485,18 +485,18 @@ impl LiveChat {
         }
     }
 
-    fn handle_job_result_and_notify_user(&mut self, done: Option<ChatJobResult>) {
-        let is_turn = matches!(done, Some(ChatJobResult::Turn(_)));
+    fn handle_job_result_and_notify_user(&mut self, done: Option<ChatOperationResult>) {
+        let is_turn = matches!(done, Some(ChatOperationResult::Turn(_)));
         self.handle_session_job_result(done);
         if is_turn && !self.worker.is_job_running() {
             self.notifier.notify(UserNotificationReason::TurnEnded);
         }
     }
 
-    fn handle_session_job_result(&mut self, done: Option<ChatJobResult>) {
+    fn handle_session_job_result(&mut self, done: Option<ChatOperationResult>) {
         match done {
-            Some(ChatJobResult::Unsent(why)) => self.return_unsent_text_to_editor(&why),
-            Some(ChatJobResult::Turn(Ok(outcome))) => {
+            Some(ChatOperationResult::Unsent(why)) => self.return_unsent_text_to_editor(&why),
+            Some(ChatOperationResult::Turn(Ok(outcome))) => {
                 self.resources.unsent = None;
                 self.resources.clear_resource_lists();
                 self.handle_turn_ended(&outcome);
@@ -510,13 +510,13 @@ impl LiveChat {
             }
             // Do not print the error, because the turn has already shown it. The turn's answer is
             // kept in memory.
-            Some(ChatJobResult::Turn(Err(Error::Session(_)))) => {
+            Some(ChatOperationResult::Turn(Err(Error::Session(_)))) => {
                 let words = "the text may be missing in the session; Up brings it back";
                 self.view
                     .add_finished_output_line(format_warning_line(words));
                 self.return_waiting_texts_to_editor();
             }
-            Some(ChatJobResult::Turn(Err(error))) => {
+            Some(ChatOperationResult::Turn(Err(error))) => {
                 self.return_waiting_texts_to_editor();
                 self.view.add_finished_output_line(style_text(
                     ERROR_STYLE,
@@ -524,13 +524,15 @@ impl LiveChat {
                 ));
                 self.leaving = Some(NextStepAfterChat::Quit(ExitStatus::Failed));
             }
-            Some(ChatJobResult::Command(outcome)) => {
+            Some(ChatOperationResult::Command(outcome)) => {
                 slash::apply_slash_command_result(self, outcome);
                 // Send the texts to the model that the person entered while the command ran.
                 self.send_waiting_texts();
             }
-            Some(ChatJobResult::Aside(outcome)) => slash::apply_slash_command_result(self, outcome),
-            Some(ChatJobResult::Closed(_)) => {}
+            Some(ChatOperationResult::Aside(outcome)) => {
+                slash::apply_slash_command_result(self, outcome)
+            }
+            Some(ChatOperationResult::Closed(_)) => {}
             None => {
                 self.view.add_finished_output_line(style_text(
                     ERROR_STYLE,

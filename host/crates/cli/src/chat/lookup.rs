@@ -17,10 +17,10 @@ use super::super::render::{format_warning_line, truncate_to_one_line};
 use super::complete::{CompletionMenu, list_workspace_files, partial_file_mention};
 use super::keys::TerminalInputEvent;
 use super::live::LiveChat;
-use super::picker::{ChatPicker, ChatPickerEntry, PickerKeyPressEffect};
+use super::picker::{ChatPickerEntry, PickerKeyPressEffect, SearchableListPicker};
 use rind_lib::host::{InputCompletionRequest, ListedResource};
 use rind_lib::session::SessionStore;
-use rind_mcp::mcp_server_origin;
+use rind_mcp::mcp_tool_source_name;
 
 /// Age at which the list of the workspace's files is read again.
 const MAX_FILE_LIST_AGE: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ impl LiveChat {
         let begun = partial_file_mention(self.editor.text_before_cursor())
             .map(|(_, begun)| begun.to_owned());
         if let Some(server) =
-            begun.and_then(|begun| self.resources.claim_server_to_list_resources_of(&begun))
+            begun.and_then(|begun| self.resources.claim_server_for_resource_listing(&begun))
         {
             self.request_server_resources(server);
         }
@@ -90,12 +90,14 @@ impl LiveChat {
 
     /// Asks an MCP server for the list of its resources. Starts the server if it does not run.
     fn request_server_resources(&self, server: String) {
-        if self.worker.slash_command_set().is_dry_run() {
+        if self.worker.slash_command_set().is_dry_run_session() {
             return;
         }
         let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
         tokio::spawn(async move {
-            let listed = materials.list_resources(&mcp_server_origin(&server)).await;
+            let listed = materials
+                .list_resources(&mcp_tool_source_name(&server))
+                .await;
             // Ignore a closed channel: the chat may have ended.
             drop(finder.send(ChatBackgroundLookupResult::Resources(server, listed)));
         });
@@ -106,7 +108,7 @@ impl LiveChat {
     pub(super) fn request_server_completion(&mut self) -> bool {
         let before = self.editor.text_before_cursor().to_owned();
         let commands = self.worker.slash_command_set();
-        if self.worker.is_job_running() || commands.is_dry_run() || before.contains('\n') {
+        if self.worker.is_job_running() || commands.is_dry_run_session() || before.contains('\n') {
             return false;
         }
         let of_resource = || {
@@ -129,7 +131,7 @@ impl LiveChat {
         let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
         tokio::spawn(async move {
             let found = materials
-                .complete_user_input(&mcp_server_origin(&server), &begun)
+                .complete_user_input(&mcp_tool_source_name(&server), &begun)
                 .await;
             let found = found.map_err(|why| format!("MCP server `{server}`: it {why}"));
             let found = found.map(|texts| {
@@ -183,13 +185,14 @@ impl LiveChat {
     }
 
     /// Opens a picker with the tool calls that have ended.
-    pub(super) fn open_ended_call_picker(&mut self) {
-        let mut picker = ChatPicker::new("tool calls, the last one first", TOOL_CALLS_PICKER_NAME);
+    pub(super) fn show_ended_call_picker(&mut self) {
+        let mut picker =
+            SearchableListPicker::new("tool calls, the last one first", TOOL_CALLS_PICKER_NAME);
         picker.set_entries(
             self.view.ended.picker_entries(),
             "no tool call has ended yet",
         );
-        if let Some(number) = self.view.partly_shown_call_number() {
+        if let Some(number) = self.view.partly_shown_call_ordinal() {
             picker.select_entry_with_value(number);
         }
         self.menu = CompletionMenu::default();
@@ -198,7 +201,7 @@ impl LiveChat {
 
     /// Asks the current provider for the list of its models.
     fn request_models(&mut self) {
-        let Some((provider, _)) = self.worker.slash_command_set().open_session_model() else {
+        let Some((provider, _)) = self.worker.slash_command_set().model_of_open_session() else {
             return;
         };
         self.has_asked_models = true;
@@ -231,14 +234,14 @@ impl LiveChat {
     pub(super) fn open_picker(&mut self, line: &str) -> bool {
         match line.trim_end().strip_prefix('/') {
             Some(MODEL_COMMAND_NAME) => {
-                self.picker = Some(ChatPicker::new(
+                self.picker = Some(SearchableListPicker::new(
                     "? which model, from the next turn on",
                     MODEL_COMMAND_NAME,
                 ));
                 self.request_models();
             }
             Some(RESUME_COMMAND_NAME) if !self.worker.is_job_running() => {
-                self.picker = Some(ChatPicker::new(
+                self.picker = Some(SearchableListPicker::new(
                     "? which session, the last used first",
                     RESUME_COMMAND_NAME,
                 ));
@@ -253,14 +256,14 @@ impl LiveChat {
         let (finder, paths) = (self.finder.clone(), self.setup.paths.clone());
         let own = self.id.to_string();
         tokio::task::spawn_blocking(move || {
-            let heads = SessionStore::new(paths.sessions()).list_session_heads();
+            let heads = SessionStore::new(paths.sessions()).list_session_summaries();
             let now = rind_lib::clock::now_ms();
             let sessions = heads.map(|heads| {
                 let mut rows = heads.rows;
                 rows.retain(|row| row.aside.is_none() && row.id != own && row.turns > 0);
                 // Put sessions of this folder first. Other sessions are shown with their folder.
                 rows.sort_by_key(|row| !is_session_in_workspace(row, &paths.workspace));
-                let entry = |row: &rind_lib::session::SessionHead| ChatPickerEntry {
+                let entry = |row: &rind_lib::session::SessionSummary| ChatPickerEntry {
                     value: row.id.clone(),
                     about: describe_session_choice(row, &paths.workspace, now),
                 };
@@ -308,7 +311,7 @@ impl LiveChat {
 
     fn show_listed_models(&mut self, names: Result<Vec<String>, String>) {
         let commands = self.worker.slash_command_set();
-        let current = commands.open_session_model().map(|(_, model)| model);
+        let current = commands.model_of_open_session().map(|(_, model)| model);
         if let Some(name) = self.unchecked_model.take()
             && let Ok(names) = &names
             && !names.is_empty()

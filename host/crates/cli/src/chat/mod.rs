@@ -48,12 +48,12 @@ use super::command::SlashCommandSet;
 use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::open;
-use super::programs::TurnEventReceiversAndSteering;
+use super::programs::TurnInputOutputChannels;
 use super::question::{QuestionScreenContent, TerminalQuestionLine};
 use super::render::{self, BOLD_STYLE, DIM_STYLE};
 use live::NextStepAfterChat;
 use rind_lib::host::Session;
-use rind_lib::session::{SessionHead, SessionStore};
+use rind_lib::session::{SessionStore, SessionSummary};
 use rind_operator::settings::SessionChoice;
 
 /// Maximum number of unusable command templates that are named at the start.
@@ -82,10 +82,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let (mut resume, mut prompt, mut args) = (resume, args.prompt.clone(), args);
     // Keep the chosen approval mode for the next session of this chat.
     let mut mode = None;
-    let mut programs = TurnEventReceiversAndSteering::open_event_file_and_steering(
-        args.open.events.as_deref(),
-        None,
-    )?;
+    let mut programs = TurnInputOutputChannels::open_from_paths(args.open.events.as_deref(), None)?;
     loop {
         let mut settings = args.open.to_run_settings(
             SessionChoice::resume_or_new(resume.as_deref()),
@@ -186,7 +183,7 @@ fn interrupted_turn_notice(
 /// Warns once about each command template that cannot be used.
 fn warn_of_template_faults(commands: &SlashCommandSet) {
     let (environment, faults) = (
-        environment::operator_environment_of_process(),
+        environment::process_environment(),
         commands.broken_template_warning_lines(),
     );
     for fault in faults.iter().take(MAX_SHOWN_TEMPLATE_FAULTS) {
@@ -203,7 +200,7 @@ pub(super) async fn run_chat_in_session(
     opened: open::SessionWithUserQuestionChannels,
     commands: Arc<SlashCommandSet>,
     prompt: Option<String>,
-    programs: &mut TurnEventReceiversAndSteering,
+    programs: &mut TurnInputOutputChannels,
 ) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
     let has_terminal = is_typed && std::io::stderr().is_terminal();
@@ -247,7 +244,7 @@ async fn choose_session_to_resume(
     }
     let paths = environment::find_rind_paths(args.open.workspace.as_deref())?;
     let mut rows = SessionStore::new(paths.sessions())
-        .list_session_heads()?
+        .list_session_summaries()?
         .rows;
     rows.retain(|row| row.aside.is_none() && row.turns > 0);
     if rows.is_empty() {
@@ -255,9 +252,9 @@ async fn choose_session_to_resume(
     }
     // Put sessions of this folder first. Other sessions are shown with their folder.
     rows.sort_by_key(|row| !render::session::is_session_in_workspace(row, &paths.workspace));
-    let find = |text: &str| -> Vec<&SessionHead> {
+    let find = |text: &str| -> Vec<&SessionSummary> {
         let text = text.to_lowercase();
-        let has = |row: &&SessionHead| {
+        let has = |row: &&SessionSummary| {
             let first = row.first_input.as_deref().unwrap_or_default();
             let texts = [&*row.id, &*row.title, &*row.workspace, first];
             texts.iter().any(|own| own.to_lowercase().contains(&text))
@@ -294,7 +291,7 @@ enum SessionChoiceAnswer {
 /// `found` are the sessions that contain the text `wanted`. `missed` is the last text that was
 /// searched for, if no session contains it.
 async fn ask_which_session(
-    found: &[&SessionHead],
+    found: &[&SessionSummary],
     workspace: &Path,
     wanted: &str,
     missed: Option<&str>,
@@ -334,7 +331,7 @@ async fn ask_which_session(
         ..QuestionScreenContent::default()
     };
     screen
-        .ask_question_without_approval(|line| match (line, line.parse::<usize>()) {
+        .ask_non_approval_question(|line| match (line, line.parse::<usize>()) {
             ("", _) => None,
             ("q" | "Q" | "/quit", _) => Some(SessionChoiceAnswer::None),
             (_, Ok(n)) if n <= shown => {

@@ -4,7 +4,7 @@
 //! [`ChatNotifier`].
 
 use super::tty;
-use rind_operator::chat::ChatNotify;
+use rind_operator::chat::ChatNotificationMethod;
 
 /// Reason to notify the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +23,14 @@ impl UserNotificationReason {
 }
 
 pub(super) struct ChatNotifier {
-    way: ChatNotify,
+    way: ChatNotificationMethod,
     /// Whether the terminal has the focus, according to its last report. A terminal that never
     /// reports its focus is treated as focused.
     is_in_front: bool,
 }
 
 impl ChatNotifier {
-    pub(super) fn new(way: ChatNotify) -> Self {
+    pub(super) fn new(way: ChatNotificationMethod) -> Self {
         Self {
             way,
             is_in_front: true,
@@ -43,19 +43,19 @@ impl ChatNotifier {
 
     /// Notifies the person, unless the terminal has the focus.
     pub(super) fn notify(&self, reason: UserNotificationReason) {
-        if let Some(signal) = self.notification_sequence(reason) {
+        if let Some(signal) = self.notification_control_sequence(reason) {
             // Ignore a write error: if the terminal was closed, the chat detects that elsewhere.
             let _ = tty::write_text_to_terminal(&signal);
         }
     }
 
-    fn notification_sequence(&self, reason: UserNotificationReason) -> Option<String> {
+    fn notification_control_sequence(&self, reason: UserNotificationReason) -> Option<String> {
         let words = reason.notification_text();
         let signal = match self.way {
-            ChatNotify::Bell => "\x07".to_owned(),
-            ChatNotify::Osc9 => format!("\x1b]9;{words}\x1b\\"),
-            ChatNotify::Osc777 => format!("\x1b]777;notify;Rind;{words}\x1b\\"),
-            ChatNotify::Off => return None,
+            ChatNotificationMethod::Bell => "\x07".to_owned(),
+            ChatNotificationMethod::Osc9 => format!("\x1b]9;{words}\x1b\\"),
+            ChatNotificationMethod::Osc777 => format!("\x1b]777;notify;Rind;{words}\x1b\\"),
+            ChatNotificationMethod::Off => return None,
         };
         (!self.is_in_front).then_some(signal)
     }
@@ -70,19 +70,22 @@ mod tests {
         let signal = |way, is_in_front| {
             let mut notifier = ChatNotifier::new(way);
             assert_eq!(
-                notifier.notification_sequence(UserNotificationReason::Asked),
+                notifier.notification_control_sequence(UserNotificationReason::Asked),
                 None
             );
             notifier.record_terminal_focus(is_in_front);
-            notifier.notification_sequence(UserNotificationReason::TurnEnded)
+            notifier.notification_control_sequence(UserNotificationReason::TurnEnded)
         };
         let of = |way| signal(way, false);
-        assert_eq!(of(ChatNotify::Bell).as_deref(), Some("\x07"));
+        assert_eq!(of(ChatNotificationMethod::Bell).as_deref(), Some("\x07"));
         let words = "Rind has ended its turn";
-        assert_eq!(of(ChatNotify::Osc9), Some(format!("\x1b]9;{words}\x1b\\")));
+        assert_eq!(
+            of(ChatNotificationMethod::Osc9),
+            Some(format!("\x1b]9;{words}\x1b\\"))
+        );
         let notified = format!("\x1b]777;notify;Rind;{words}\x1b\\");
-        assert_eq!(of(ChatNotify::Osc777), Some(notified));
-        assert_eq!(of(ChatNotify::Off), None);
-        assert_eq!(signal(ChatNotify::Bell, true), None);
+        assert_eq!(of(ChatNotificationMethod::Osc777), Some(notified));
+        assert_eq!(of(ChatNotificationMethod::Off), None);
+        assert_eq!(signal(ChatNotificationMethod::Bell, true), None);
     }
 }

@@ -2,7 +2,7 @@
 //! call.
 //!
 //! Typed letters filter the list. The module must not know the meaning of an entry. In most lists,
-//! an entry is the argument of a slash command. Start from [`ChatPicker`].
+//! an entry is the argument of a slash command. Start from [`SearchableListPicker`].
 
 use super::super::render::{BOLD_STYLE, DIM_STYLE, style_text, truncate_to_one_line};
 use super::editor::ChatInputEditor;
@@ -27,7 +27,7 @@ pub(super) struct ChatPickerEntry {
     pub(super) about: String,
 }
 
-pub(super) struct ChatPicker {
+pub(super) struct SearchableListPicker {
     title: &'static str,
     /// Name of the command that the choice runs.
     pub(super) command: &'static str,
@@ -48,7 +48,7 @@ pub(super) enum PickerKeyPressEffect {
     Chosen(String),
 }
 
-impl ChatPicker {
+impl SearchableListPicker {
     pub(super) fn new(title: &'static str, command: &'static str) -> Self {
         Self {
             title,
@@ -191,8 +191,8 @@ mod tests {
         TerminalInputEvent::Key(TypedKeyWithModifiers::without_modifiers(code))
     }
 
-    fn picker() -> ChatPicker {
-        let mut picker = ChatPicker::new("models", "model");
+    fn picker() -> SearchableListPicker {
+        let mut picker = SearchableListPicker::new("models", "model");
         let entry = |n: usize| ChatPickerEntry {
             value: format!("model-{n}"),
             about: "small\u{1b}[2J".to_owned(),
@@ -237,7 +237,7 @@ mod tests {
             assert!(rows.contains("▸ model-20"), "{n_rows}: {rows}");
             assert!(!rows.contains('\u{1b}'), "{rows}");
         }
-        let empty = ChatPicker::new("models", "model");
+        let empty = SearchableListPicker::new("models", "model");
         assert!(empty.render_rows(30).join("\n").contains("one moment"));
     }
 }

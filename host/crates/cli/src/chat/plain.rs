@@ -14,12 +14,11 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use super::super::approve::{self, TerminalAnswer, TerminalQuestion};
 use super::super::attach;
 use super::super::command::{
-    PostCommandSessionAction, SessionSnapshotForSlashCommands, SlashCommandRunOutcome,
-    SlashCommandSet,
+    OpenSessionHandles, PostCommandSessionAction, SlashCommandRunOutcome, SlashCommandSet,
 };
 use super::super::exit_code::ExitStatus;
 use super::super::open::SessionWithUserQuestionChannels;
-use super::super::programs::TurnEventReceiversAndSteering;
+use super::super::programs::TurnInputOutputChannels;
 use super::super::question::QUESTION_NOT_FULLY_SHOWN_REPLY;
 use super::super::render;
 use super::super::render::hold::{buffer_output_during_question, write_stderr_immediately};
@@ -32,10 +31,10 @@ use super::super::telemetry::TraceExporter;
 use super::super::terminal::{self, INPUT_SILENCE_BEFORE_ANSWER};
 use super::live::NextStepAfterChat;
 use super::read_ahead::{
-    discard_early_typed_lines, report_ignored_early_line, spawn_stdin_line_reader,
+    discard_early_typed_lines, report_ignored_typeahead_line, spawn_stdin_line_reader,
 };
 use super::slash::{is_slash_command_line, parse_permissions_command_number};
-use super::worker::{ChatJobResult, ChatSessionTaskHandle, ChatTurnInput};
+use super::worker::{ChatOperationResult, ChatSessionTaskHandle, ChatTurnInput};
 use rind_lib::agent::{AgentSteeringHandle, Error};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::host::SessionPromptsAndResources;
@@ -88,7 +87,7 @@ pub(super) async fn run_plain_chat(
     commands: Arc<SlashCommandSet>,
     prompt: Option<String>,
     is_typed: bool,
-    programs: &mut TurnEventReceiversAndSteering,
+    programs: &mut TurnInputOutputChannels,
 ) -> anyhow::Result<NextStepAfterChat> {
     render::print_note(&opened.chosen);
     let session = opened.session;
@@ -97,7 +96,7 @@ pub(super) async fn run_plain_chat(
         render::print_warning(&note.text);
     }
     commands.set_question_asker(opened.asker);
-    let facts = SessionSnapshotForSlashCommands::from_session(&session);
+    let facts = OpenSessionHandles::from_session(&session);
     let cost_usd = facts.cost_usd();
     commands.set_open_session(facts);
     if is_typed || opened.is_dry_run || opened.switch.mode() != ApprovalMode::Ask {
@@ -142,10 +141,7 @@ pub(super) async fn run_plain_chat(
 }
 
 impl LineBasedChat {
-    async fn wait_for_and_handle_next_event(
-        &mut self,
-        programs: &mut TurnEventReceiversAndSteering,
-    ) {
+    async fn wait_for_and_handle_next_event(&mut self, programs: &mut TurnInputOutputChannels) {
         let is_running = self.worker.is_job_running();
         tokio::select! {
             // Receive events before questions, so that a question is shown after the events that
@@ -272,7 +268,7 @@ impl LineBasedChat {
     fn handle_slash_command_result(&mut self, outcome: anyhow::Result<SlashCommandRunOutcome>) {
         match outcome {
             Ok(SlashCommandRunOutcome::Text(text)) => {
-                render::print_stdout_line(render::escape_natural_language_text(text.trim_end()))
+                render::print_stdout_line(render::escape_prose_for_display(text.trim_end()))
             }
             Ok(SlashCommandRunOutcome::Prompt {
                 text,
@@ -306,7 +302,7 @@ impl LineBasedChat {
             }
             // Print the text, because there may be no terminal whose clipboard could be used.
             Ok(SlashCommandRunOutcome::Action(PostCommandSessionAction::Copy(text))) => {
-                render::print_stdout_line(render::escape_natural_language_text(text.trim_end()));
+                render::print_stdout_line(render::escape_prose_for_display(text.trim_end()));
             }
             Ok(SlashCommandRunOutcome::Action(PostCommandSessionAction::Model(name))) => {
                 let model = ModelSelection {
@@ -354,9 +350,9 @@ impl LineBasedChat {
         }
     }
 
-    fn handle_session_job_result(&mut self, done: Option<ChatJobResult>) {
+    fn handle_session_job_result(&mut self, done: Option<ChatOperationResult>) {
         match done {
-            Some(ChatJobResult::Turn(Ok(outcome))) => {
+            Some(ChatOperationResult::Turn(Ok(outcome))) => {
                 self.last = ExitStatus::from(outcome.summary.stop);
                 self.has_history = true;
                 if outcome.summary.stop == StopReason::Done
@@ -375,24 +371,24 @@ impl LineBasedChat {
             }
             // Do not print the error, because the turn has already shown it. The turn's answer is
             // kept in memory.
-            Some(ChatJobResult::Turn(Err(Error::Session(_)))) => {
+            Some(ChatOperationResult::Turn(Err(Error::Session(_)))) => {
                 self.last = ExitStatus::Failed;
                 self.run_queued_texts_or_show_prompt();
             }
-            Some(ChatJobResult::Turn(Err(error))) => {
+            Some(ChatOperationResult::Turn(Err(error))) => {
                 render::print_error(&error.into());
                 self.leaving = Some(NextStepAfterChat::Quit(ExitStatus::Failed));
             }
-            Some(ChatJobResult::Command(outcome) | ChatJobResult::Aside(outcome)) => {
+            Some(ChatOperationResult::Command(outcome) | ChatOperationResult::Aside(outcome)) => {
                 self.handle_slash_command_result(outcome);
                 self.run_queued_texts_or_show_prompt();
             }
-            Some(ChatJobResult::Unsent(why)) => {
+            Some(ChatOperationResult::Unsent(why)) => {
                 render::print_warning(&format!("not sent: {why}"));
                 self.last = ExitStatus::Usage;
                 self.run_queued_texts_or_show_prompt();
             }
-            Some(ChatJobResult::Closed(_)) | None => {
+            Some(ChatOperationResult::Closed(_)) | None => {
                 self.leaving = Some(NextStepAfterChat::Quit(ExitStatus::Failed))
             }
         }
@@ -434,7 +430,7 @@ impl LineBasedChat {
     async fn ask_user_a_question(
         &mut self,
         asked: TerminalQuestion,
-        programs: &mut TurnEventReceiversAndSteering,
+        programs: &mut TurnInputOutputChannels,
     ) {
         self.renderer.clear_wait_line_and_answer_tail();
         // Send lines that were typed before the question to the model, because they cannot be an
@@ -443,17 +439,17 @@ impl LineBasedChat {
             self.handle_line(&line);
         }
         let mut unseen = Vec::new();
-        self.ask_question_until_closed(asked, programs, &mut unseen)
+        self.ask_question_buffering_events(asked, programs, &mut unseen)
             .await;
         unseen
             .iter()
             .for_each(|event| self.renderer.show_event(event));
     }
 
-    async fn ask_question_until_closed(
+    async fn ask_question_buffering_events(
         &mut self,
         mut asked: TerminalQuestion,
-        programs: &mut TurnEventReceiversAndSteering,
+        programs: &mut TurnInputOutputChannels,
         unseen: &mut Vec<Stamped>,
     ) {
         let screen = approve::build_terminal_question_screen(&asked.question);
@@ -511,7 +507,7 @@ impl LineBasedChat {
                 line = self.lines.recv() => match line {
                     None => break asked.question.fallback_answer(""),
                     Some(line) if opens.is_some() => {
-                        report_ignored_early_line(&line);
+                        report_ignored_typeahead_line(&line);
                         opens = Some(tokio::time::Instant::now() + INPUT_SILENCE_BEFORE_ANSWER);
                     }
                     Some(line) if screen.is_full_view_request(line.trim(), is_cut) => (is_whole, is_shown) = (true, false),
@@ -544,7 +540,7 @@ impl LineBasedChat {
     }
 
     /// Shows an event, and passes it to telemetry and to the programs that follow the chat.
-    fn show_event(&mut self, event: &Stamped, programs: &mut TurnEventReceiversAndSteering) {
+    fn show_event(&mut self, event: &Stamped, programs: &mut TurnInputOutputChannels) {
         if let Event::RequestEnd { cost_usd, .. } = &event.event {
             self.cost_usd += cost_usd.unwrap_or(0.0);
         }
@@ -555,7 +551,7 @@ impl LineBasedChat {
 
     async fn leave_chat(
         mut self,
-        programs: &mut TurnEventReceiversAndSteering,
+        programs: &mut TurnInputOutputChannels,
     ) -> anyhow::Result<NextStepAfterChat> {
         // Refuse all further questions: dropping the waiting questions and closing the channel
         // refuses them and those that are asked while the session ends.
@@ -571,7 +567,7 @@ impl LineBasedChat {
                 () = kills.wait_for_signal() => std::process::exit(130),
                 Some(event) = self.events.recv() => self.show_event(&event, programs),
                 done = self.worker.next_job_result() => match done {
-                    Some(ChatJobResult::Closed(closed)) => break closed,
+                    Some(ChatOperationResult::Closed(closed)) => break closed,
                     Some(_) => {}
                     None => break Ok(()),
                 },

@@ -16,7 +16,7 @@ use super::super::render::{
     BOLD_STYLE, DIM_STYLE, format_warning_line, style_text, truncate_to_one_line,
 };
 use super::super::terminal::INPUT_SILENCE_BEFORE_ANSWER;
-use super::ask::{OpenChatQuestion, TypedQuestionAnswerEffect};
+use super::ask::{AnswerLineOutcome, OpenChatQuestion};
 use super::complete::CompletionMenu;
 use super::editor::EditorCursorTarget;
 use super::keys::{KeyCode, TerminalInputEvent, TypedKeyWithModifiers};
@@ -48,7 +48,7 @@ impl LiveChat {
             TerminalInputEvent::Key(_) | TerminalInputEvent::Paste(_) => {}
         }
         if self.leaving.is_some() {
-            return self.add_key_typed_while_leaving(input);
+            return self.insert_key_during_exit(input);
         }
         if self.question.is_some() {
             return self.handle_question_key(input);
@@ -76,7 +76,7 @@ impl LiveChat {
             }
             // Ignore an Enter that was probably meant for a question that has just closed. The text
             // stays in the editor, and a second Enter sends it.
-            (KeyCode::Enter, false, false, false) if self.is_enter_for_closed_question() => {}
+            (KeyCode::Enter, false, false, false) if self.has_late_question_answer() => {}
             (KeyCode::Enter, false, false, false)
                 if self
                     .menu
@@ -87,9 +87,7 @@ impl LiveChat {
             (KeyCode::Enter, false, false, false) => self.submit_line(),
             (KeyCode::Tab, false, false, true) => return modes::switch_to_next_approval_mode(self),
             (KeyCode::Tab, false, false, false)
-                if !self
-                    .menu
-                    .has_entry_changing_line(self.editor.text_before_cursor())
+                if !self.menu.can_change_line(self.editor.text_before_cursor())
                     && self.request_server_completion() =>
             {
                 return;
@@ -116,7 +114,7 @@ impl LiveChat {
                 self.menu = CompletionMenu::default();
                 return recall::open_or_advance_history_search(self);
             }
-            (KeyCode::Char('o'), true, ..) => return self.open_ended_call_picker(),
+            (KeyCode::Char('o'), true, ..) => return self.show_ended_call_picker(),
             (KeyCode::Char('g'), true, ..) => external::edit_prompt_in_external_editor(self),
             (KeyCode::Char('v'), true, ..) => clipboard::read_clipboard_image_in_background(self),
             (KeyCode::Char('l'), true, ..) => self.screen.invalidate_region(),
@@ -131,7 +129,7 @@ impl LiveChat {
                 if !self.editor.move_cursor_vertically(false)
                     && let Some(pieces) = self.history.move_to_newer_text()
                 {
-                    self.editor.set_pieces(&pieces);
+                    self.editor.set_text_pieces(&pieces);
                 }
             }
             _ => {
@@ -187,7 +185,7 @@ impl LiveChat {
 
     /// Adds a key that is pressed while the chat is ending to the typed text, so that the key is
     /// not lost.
-    pub(super) fn add_key_typed_while_leaving(&mut self, input: TerminalInputEvent) {
+    pub(super) fn insert_key_during_exit(&mut self, input: TerminalInputEvent) {
         match input {
             TerminalInputEvent::Paste(text) => self.editor.paste_text(&text),
             TerminalInputEvent::Key(TypedKeyWithModifiers {
@@ -216,11 +214,11 @@ impl LiveChat {
 
     /// Whether Enter was probably pressed for a question that has just closed: the typed text is
     /// only an answer to a question.
-    fn is_enter_for_closed_question(&self) -> bool {
+    fn has_late_question_answer(&self) -> bool {
         let is_recent = self
             .closed
             .is_some_and(|at| at.elapsed() < INPUT_SILENCE_BEFORE_ANSWER);
-        is_recent && is_question_answer_text(&self.editor.full_text())
+        is_recent && is_likely_question_answer(&self.editor.full_text())
     }
 
     fn handle_question_key(&mut self, input: TerminalInputEvent) {
@@ -261,7 +259,7 @@ impl LiveChat {
             return;
         };
         let kept = question.question_rows_for_scrollback(room.size);
-        let shown_call = question.call_id_of_fully_shown_change(room);
+        let shown_call = question.fully_shown_call_id(room);
         let steering = &self.steering;
         // Pass the reason to the model at once, so that parallel calls do not run before the model
         // has read it. A plugin's command has no model.
@@ -271,10 +269,10 @@ impl LiveChat {
             }
         };
         match question.handle_answer_line(&line, room, steer) {
-            TypedQuestionAnswerEffect::NotYet => self.answer.clear_text(),
+            AnswerLineOutcome::NotYet => self.answer.clear_text(),
             // Keep an invalid answer in the undo history, so that it can be corrected.
-            TypedQuestionAnswerEffect::Invalid => self.answer.clear_text_with_undo(),
-            TypedQuestionAnswerEffect::Answered(words) => {
+            AnswerLineOutcome::Invalid => self.answer.clear_text_with_undo(),
+            AnswerLineOutcome::Answered(words) => {
                 self.answer.clear_text();
                 self.close_question();
                 kept.into_iter()
@@ -313,8 +311,8 @@ impl LiveChat {
         self.question = None;
         self.closed = Some(Instant::now());
         let begun = self.answer.typed_and_pasted_pieces();
-        if !is_question_answer_text(&self.answer.take_text()) {
-            self.editor.prepend_pieces(&begun);
+        if !is_likely_question_answer(&self.answer.take_text()) {
+            self.editor.prepend_text_pieces(&begun);
             self.update_completion_menu();
         }
     }
@@ -423,14 +421,14 @@ impl LiveChat {
         }
         let now = self.editor.typed_and_pasted_pieces();
         if let Some(pieces) = self.history.move_to_older_text(&now) {
-            self.editor.set_pieces(&pieces);
+            self.editor.set_text_pieces(&pieces);
         }
     }
 }
 
 /// Whether a text is only an answer to a question: one of [`QUESTION_ANSWER_WORDS`], a number, or
 /// empty.
-pub(super) fn is_question_answer_text(text: &str) -> bool {
+pub(super) fn is_likely_question_answer(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     QUESTION_ANSWER_WORDS.contains(&&*text) || text.chars().all(|letter| letter.is_ascii_digit())
 }
@@ -447,17 +445,23 @@ pub(super) fn apply_editing_key(
         }
         (KeyCode::Tab, false, false) => editor.insert_typed_character('\t'),
         (KeyCode::Backspace, false, false) | (KeyCode::Char('h'), true, false) => {
-            editor.delete_to_target(EditorCursorTarget::Left)
+            editor.delete_from_cursor_to(EditorCursorTarget::Left)
         }
         (KeyCode::Backspace, ..) | (KeyCode::Char('w'), true, false) => {
-            editor.delete_to_target(EditorCursorTarget::WordLeft)
+            editor.delete_from_cursor_to(EditorCursorTarget::WordLeft)
         }
         (KeyCode::Delete, ..) | (KeyCode::Char('d'), true, false) => {
-            editor.delete_to_target(EditorCursorTarget::Right)
+            editor.delete_from_cursor_to(EditorCursorTarget::Right)
         }
-        (KeyCode::Char('d'), false, true) => editor.delete_to_target(EditorCursorTarget::WordRight),
-        (KeyCode::Char('u'), true, false) => editor.delete_to_target(EditorCursorTarget::LineStart),
-        (KeyCode::Char('k'), true, false) => editor.delete_to_target(EditorCursorTarget::LineEnd),
+        (KeyCode::Char('d'), false, true) => {
+            editor.delete_from_cursor_to(EditorCursorTarget::WordRight)
+        }
+        (KeyCode::Char('u'), true, false) => {
+            editor.delete_from_cursor_to(EditorCursorTarget::LineStart)
+        }
+        (KeyCode::Char('k'), true, false) => {
+            editor.delete_from_cursor_to(EditorCursorTarget::LineEnd)
+        }
         (KeyCode::Char('y'), true, false) => editor.yank_deleted_text(),
         (KeyCode::Char('_' | 'z'), true, false) => editor.undo_edit(),
         (KeyCode::Left, false, false) | (KeyCode::Char('b'), true, false) => {

@@ -31,7 +31,7 @@ pub(super) fn spawn_stdin_line_reader() -> Receiver<String> {
 }
 
 /// Reports that a line was ignored, because it was typed before the question appeared.
-pub(super) fn report_ignored_early_line(line: &str) {
+pub(super) fn report_ignored_typeahead_line(line: &str) {
     let line = render::truncate_to_one_line(line, 400);
     write_stderr_immediately(format_args!(
         "ignored, because it was typed before the question appeared: {line}\n"
@@ -42,7 +42,7 @@ pub(super) fn report_ignored_early_line(line: &str) {
 pub(super) fn discard_early_typed_lines(lines: &mut Receiver<String>) -> bool {
     let mut has_any = false;
     while let Ok(line) = lines.try_recv() {
-        report_ignored_early_line(&line);
+        report_ignored_typeahead_line(&line);
         has_any = true;
     }
     has_any

@@ -89,7 +89,7 @@ fn update_history_search_match(chat: &mut LiveChat, letters: String, before: Opt
     match found {
         Some((at, pieces)) => {
             search.at = Some(at);
-            chat.editor.set_pieces(&pieces);
+            chat.editor.set_text_pieces(&pieces);
         }
         // Keep showing the oldest match if no older text matches.
         None if before.is_some() => {}

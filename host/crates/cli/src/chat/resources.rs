@@ -38,7 +38,7 @@ impl ChatMcpResources {
 
     /// Returns the MCP server that the word `begun` at the cursor names, if the server was not
     /// asked for its resources yet. Marks the server as asked.
-    pub(super) fn claim_server_to_list_resources_of(&mut self, begun: &str) -> Option<String> {
+    pub(super) fn claim_server_for_resource_listing(&mut self, begun: &str) -> Option<String> {
         let (server, _) = begun.split_once(':')?;
         let is_new = !self.listed.contains_key(server);
         let server = self.server_names().into_iter().find(|own| own == server)?;

@@ -69,7 +69,7 @@ impl ChatScreen {
         finished: &[String],
         region: RedrawnRowsWithCursor,
     ) -> std::io::Result<()> {
-        let text = self.redraw_sequence(finished, region);
+        let text = self.build_redraw_output(finished, region);
         if text.is_empty() {
             return Ok(());
         }
@@ -84,12 +84,12 @@ impl ChatScreen {
 
     /// Returns the bytes that redraw the terminal: the finished lines, and the changes from the
     /// region that was drawn last to this one.
-    pub(super) fn redraw_sequence(
+    pub(super) fn build_redraw_output(
         &mut self,
         finished: &[String],
         mut region: RedrawnRowsWithCursor,
     ) -> String {
-        self.fit_region_to_screen(&mut region);
+        self.fit_rows_to_screen(&mut region);
         let is_known = self.drawn.is_some();
         let drawn = self.drawn.take().unwrap_or_default();
         if is_known && finished.is_empty() && region == drawn {
@@ -140,7 +140,7 @@ impl ChatScreen {
 
     /// Fits the region into the screen: drops rows from its top, and truncates rows that are too
     /// wide.
-    fn fit_region_to_screen(&self, region: &mut RedrawnRowsWithCursor) {
+    fn fit_rows_to_screen(&self, region: &mut RedrawnRowsWithCursor) {
         // Keep one row of the screen empty, so that erasing below the region does not scroll.
         let n_more = region
             .rows

@@ -59,7 +59,7 @@ impl ChatShellCommandRunner {
         commands: CommandConfinementAndEnvironment,
     ) -> Self {
         let (ended, ran) = mpsc::unbounded_channel();
-        let workspace = Workspace::open(workspace).map_err(|error| error.to_string());
+        let workspace = Workspace::open_root_folder(workspace).map_err(|error| error.to_string());
         Self {
             bash: workspace.map(|folder| Arc::new(BashTool::new(Arc::new(folder), commands))),
             running: None,

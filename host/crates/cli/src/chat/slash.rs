@@ -6,7 +6,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use super::super::command::{PostCommandSessionAction, SlashCommandRunOutcome, split_command};
 use super::super::exit_code::ExitStatus;
 use super::super::render::{
-    BOLD_STYLE, DIM_STYLE, WARNING_STYLE, escape_natural_language_text, format_count_with_noun,
+    BOLD_STYLE, DIM_STYLE, WARNING_STYLE, escape_prose_for_display, format_count_with_noun,
     format_warning_line, style_text, truncate_to_one_line,
 };
 use super::super::resource::check_command_mentions_no_resource;
@@ -105,7 +105,7 @@ pub(super) fn apply_slash_command_result(
 ) {
     match outcome {
         Ok(SlashCommandRunOutcome::Text(text)) => {
-            let text = escape_natural_language_text(text.trim_end());
+            let text = escape_prose_for_display(text.trim_end());
             text.lines()
                 .for_each(|line| chat.view.add_finished_output_line(line));
         }
@@ -152,7 +152,7 @@ pub(super) fn apply_slash_command_result(
         }
         Err(error) => chat.view.add_finished_output_line(style_text(
             WARNING_STYLE,
-            escape_natural_language_text(&format!("{error:#}")),
+            escape_prose_for_display(&format!("{error:#}")),
         )),
     }
 }
@@ -179,10 +179,8 @@ fn switch_session_model(chat: &mut LiveChat, name: String) {
     match model::select_model_in_session(&chat.setup, &model) {
         Ok(selected) => {
             let words = format!("the next turns use the model {}", selected.model);
-            chat.view.add_finished_output_line(style_text(
-                DIM_STYLE,
-                escape_natural_language_text(&words),
-            ));
+            chat.view
+                .add_finished_output_line(style_text(DIM_STYLE, escape_prose_for_display(&words)));
             chat.view.status.set_model(&selected);
             chat.worker
                 .slash_command_set()
@@ -194,7 +192,7 @@ fn switch_session_model(chat: &mut LiveChat, name: String) {
         }
         Err(error) => chat.view.add_finished_output_line(style_text(
             WARNING_STYLE,
-            escape_natural_language_text(&format!("{error:#}")),
+            escape_prose_for_display(&format!("{error:#}")),
         )),
     }
 }

@@ -16,7 +16,7 @@ use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::{ApprovalMode, SharedApprovalMode};
 
 /// Maximum number of commands in the background that the status line names.
-const MAX_NAMED_BACKGROUND_COMMANDS: usize = 2;
+const MAX_BACKGROUND_COMMANDS_IN_STATUS_LINE: usize = 2;
 
 /// Computes the number of tokens above which a conversation is compacted. The number depends on the
 /// model's context window, whose size some servers report only with the first request.
@@ -105,10 +105,13 @@ impl ChatStatusLineState {
         };
         let words: Vec<String> = running
             .iter()
-            .take(MAX_NAMED_BACKGROUND_COMMANDS)
+            .take(MAX_BACKGROUND_COMMANDS_IN_STATUS_LINE)
             .map(word)
             .collect();
-        match running.len().saturating_sub(MAX_NAMED_BACKGROUND_COMMANDS) {
+        match running
+            .len()
+            .saturating_sub(MAX_BACKGROUND_COMMANDS_IN_STATUS_LINE)
+        {
             0 => words.join(", "),
             n_more => format!("{}, +{n_more}", words.join(", ")),
         }

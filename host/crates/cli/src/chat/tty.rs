@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::super::terminal::TerminalSize;
 use super::keys::{BACKGROUND_COLOR_QUERY, TerminalInputDecoder, TerminalInputEvent};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Time to wait after an escape byte. If no further byte arrives, the byte is the Escape key.
 const ESCAPE_KEY_TIMEOUT: Duration = Duration::from_millis(30);
@@ -103,7 +103,7 @@ impl RawTerminal {
     /// Restores the terminal's earlier state and stops reading.
     pub(super) fn leave_raw_mode(&mut self) {
         self.turn.is_paused.store(true, Ordering::Release);
-        drop(lock(&self.turn.reading));
+        drop(lock_ignoring_poison(&self.turn.reading));
         if std::mem::take(&mut self.is_raw) {
             restore_terminal(&self.before);
         }
@@ -133,7 +133,7 @@ impl RawTerminal {
     /// Pauses the reader thread, and returns all unread input without waiting.
     pub(super) fn take_pending_key_inputs(&mut self) -> Vec<TerminalInputEvent> {
         self.turn.is_paused.store(true, Ordering::Release);
-        let reading = lock(&self.turn.reading);
+        let reading = lock_ignoring_poison(&self.turn.reading);
         let mut inputs = std::mem::take(&mut self.keys.early);
         while let Ok(bytes) = self.keys.read.try_recv() {
             inputs.extend(self.keys.decoder.feed_bytes(&bytes));
@@ -223,7 +223,7 @@ fn read_and_forward_terminal_bytes(
             std::thread::sleep(Duration::from_millis(20));
             continue;
         }
-        let _reading = lock(&turn.reading);
+        let _reading = lock_ignoring_poison(&turn.reading);
         let is_ours = !turn.is_paused.load(Ordering::Acquire);
         if is_ours && wait_for_terminal_input(INPUT_POLL_TIMEOUT) {
             match read_terminal_bytes() {

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use super::super::render::command_end::CommandOutputTail;
 use super::super::render::markdown::render_rows;
-use super::super::render::plain::TurnLineRendererWithoutTrace;
-use super::super::render::steps::{self, MAX_REASON_CHARS, ToolCallOutcomeText};
+use super::super::render::plain::PlainTurnRenderer;
+use super::super::render::steps::{self, MAX_OUTCOME_REASON_CHARS, ToolCallOutcomeText};
 use super::super::render::stream::StreamedAnswerRenderer;
 use super::super::render::wrap::wrap_lines_to_columns;
 use super::super::render::{
-    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, WARNING_STYLE, escape_natural_language_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, WARNING_STYLE, escape_prose_for_display,
     format_warning_line, printable_text, style_text, truncate_to_one_line,
 };
 use super::agents::RunningSubagents;
@@ -39,7 +39,7 @@ fn has_call_failed(messages: &[Message], call: &str) -> bool {
 const MAX_EXPANDED_CALL_ROWS: usize = 400;
 
 /// Duration of a wait, in milliseconds, after which its reason is shown.
-const WAIT_REASON_DELAY_MS: u128 = 400;
+const WAIT_REASON_SHOWN_AFTER_MS: u128 = 400;
 
 /// Kind of the last finished line. A blank row separates lines of different kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) struct ChatScreenView {
     columns: usize,
     finished: Vec<String>,
     kind: FinishedChatLineKind,
-    plain: TurnLineRendererWithoutTrace,
+    plain: PlainTurnRenderer,
     stream: StreamedAnswerRenderer,
     /// Answers of this turn that were shown. They are compared with the turn's output at its end.
     answers: Vec<String>,
@@ -111,12 +111,12 @@ impl ChatScreenView {
     }
 
     pub(super) fn add_finished_output_line(&mut self, line: impl Into<String>) {
-        self.insert_blank_row_between_kinds(FinishedChatLineKind::Line);
+        self.add_line_kind_separator(FinishedChatLineKind::Line);
         self.push_wrapped_line(&line.into());
     }
 
     /// Adds a blank row if the last line is of another kind than the next.
-    fn insert_blank_row_between_kinds(&mut self, kind: FinishedChatLineKind) {
+    fn add_line_kind_separator(&mut self, kind: FinishedChatLineKind) {
         let before = std::mem::replace(&mut self.kind, kind);
         if before != kind {
             self.finished.push(String::new());
@@ -125,7 +125,7 @@ impl ChatScreenView {
 
     fn add_finished_answer_rows(&mut self, rows: Vec<String>) {
         if !rows.is_empty() {
-            self.insert_blank_row_between_kinds(FinishedChatLineKind::Answer);
+            self.add_line_kind_separator(FinishedChatLineKind::Answer);
             self.finished.extend(rows);
         }
     }
@@ -137,9 +137,9 @@ impl ChatScreenView {
 
     /// Shows a text of the person.
     pub(super) fn show_user_text(&mut self, text: &str) {
-        let text = escape_natural_language_text(text.trim_end());
+        let text = escape_prose_for_display(text.trim_end());
         self.plain.reset_reported_failure_causes();
-        self.insert_blank_row_between_kinds(FinishedChatLineKind::Said);
+        self.add_line_kind_separator(FinishedChatLineKind::Said);
         for (n, line) in text.lines().enumerate() {
             let mark = if n == 0 {
                 FIRST_EDITOR_ROW_PREFIX
@@ -166,7 +166,7 @@ impl ChatScreenView {
                     let rows = render_rows(&text, self.columns);
                     self.add_finished_answer_rows(rows);
                     for call in message.tool_calls() {
-                        let row = steps::row_of_call_from_earlier_run(
+                        let row = steps::recorded_tool_call_row(
                             call,
                             has_call_failed(messages, &call.id),
                         );
@@ -199,7 +199,7 @@ impl ChatScreenView {
         rows.extend(running.flat_map(|call| call.render_rows(&self.live, self.columns)));
         rows.extend(self.agents.render_rows());
         if let Some((what, since)) = &self.waiting
-            && since.elapsed().as_millis() >= WAIT_REASON_DELAY_MS
+            && since.elapsed().as_millis() >= WAIT_REASON_SHOWN_AFTER_MS
         {
             let seconds = since.elapsed().as_secs();
             rows.push(style_text(DIM_STYLE, format_args!("… {what} {seconds} s")));
@@ -254,7 +254,7 @@ impl ChatScreenView {
                 }
                 let line = self.plain.render_event(stamped);
                 if let Some(line) = line {
-                    self.flush_streamed_answer_to_finished();
+                    self.flush_streamed_answer();
                     self.add_finished_output_line(line);
                 }
             }
@@ -272,10 +272,10 @@ impl ChatScreenView {
                 self.set_current_wait_reason("starting");
             }
             Event::StepStart { .. } => {
-                self.flush_streamed_answer_to_finished();
+                self.flush_streamed_answer();
                 self.set_current_wait_reason("waiting for the model");
             }
-            Event::Retry { .. } => self.flush_streamed_answer_to_finished(),
+            Event::Retry { .. } => self.flush_streamed_answer(),
             Event::TextDelta { text } => {
                 self.waiting = None;
                 self.stream.push(text);
@@ -317,7 +317,7 @@ impl ChatScreenView {
     }
 
     /// Adds the unfinished answer to the finished lines, so that other output can follow below it.
-    fn flush_streamed_answer_to_finished(&mut self) {
+    fn flush_streamed_answer(&mut self) {
         if !self.stream.is_empty() {
             self.stream.full_text().clone_into(&mut self.flushed);
         }
@@ -329,7 +329,7 @@ impl ChatScreenView {
         if self.stream.is_empty() && self.answers.is_empty() {
             return;
         }
-        self.flush_streamed_answer_to_finished();
+        self.flush_streamed_answer();
         self.answers.clear();
         self.add_finished_output_line(format_warning_line(if text.is_empty() {
             "the request is sent again; ignore what was shown of this answer"
@@ -343,7 +343,7 @@ impl ChatScreenView {
             Role::User if message.is_written_by_user() => {
                 // Show a text sent during the turn at the point where the model reads it.
                 if !std::mem::take(&mut self.is_input_due) {
-                    self.flush_streamed_answer_to_finished();
+                    self.flush_streamed_answer();
                     self.show_user_text(&message.joined_text());
                 }
             }
@@ -355,7 +355,7 @@ impl ChatScreenView {
                 } else if !has_calls {
                     self.answers.push(self.stream.full_text().to_owned());
                 }
-                self.flush_streamed_answer_to_finished();
+                self.flush_streamed_answer();
             }
             Role::User | Role::Tool => {}
         }
@@ -374,9 +374,12 @@ impl ChatScreenView {
         // Show for a command how it ended, because its last lines explain the failure.
         let command = CommandOutputTail::parse_bash_result(result, &text);
         let ending = command.as_ref().filter(|end| end.explains_failure(result));
-        let why = truncate_to_one_line(ending.map_or(end.why, |end| end.ending), MAX_REASON_CHARS);
+        let why = truncate_to_one_line(
+            ending.map_or(end.why, |end| end.ending),
+            MAX_OUTCOME_REASON_CHARS,
+        );
         let blank = if why.is_empty() { "" } else { " " };
-        self.flush_streamed_answer_to_finished();
+        self.flush_streamed_answer();
         self.add_finished_output_line(format!("{line} {what}{blank}{why}"));
         let changed = self.diffs.take_diff(&result.call_id);
         let rows = command.map(|end| calls::command_output_rows(&end, self.columns));
@@ -395,7 +398,7 @@ impl ChatScreenView {
     }
 
     fn show_refused_call(&mut self, stamped: &Stamped, result: &ToolResult, by: Option<&str>) {
-        self.flush_streamed_answer_to_finished();
+        self.flush_streamed_answer();
         let call = self.made.get(&result.call_id).cloned().unwrap_or_else(|| {
             ToolCall::new(&result.call_id, &result.name, serde_json::Value::Null)
         });
@@ -435,19 +438,19 @@ impl ChatScreenView {
             let words = format!("  … {n_more} more lines: Ctrl-O twice shows the next");
             return self.add_finished_output_line(style_text(DIM_STYLE, words));
         }
-        if let Some(words) = ended.plugins_changing_result_notice() {
+        if let Some(words) = ended.result_change_notice() {
             self.add_finished_output_line(style_text(WARNING_STYLE, words));
         }
     }
 
     /// Returns the number of the call that was opened last, if it has rows that were not shown yet.
-    pub(super) fn partly_shown_call_number(&self) -> Option<&str> {
+    pub(super) fn partly_shown_call_ordinal(&self) -> Option<&str> {
         self.opened.as_ref().map(|(number, _)| number.as_str())
     }
 
     /// Shows a shell command that the person typed, and its output.
     pub(super) fn show_shell_result(&mut self, command: &str, output: &str, is_error: bool) {
-        self.flush_streamed_answer_to_finished();
+        self.flush_streamed_answer();
         let style = if is_error { WARNING_STYLE } else { BOLD_STYLE };
         self.add_finished_output_line(style_text(
             style,
@@ -472,7 +475,7 @@ impl ChatScreenView {
     }
 
     fn handle_turn_end(&mut self, summary: &TurnSummary, output: &str) {
-        self.flush_streamed_answer_to_finished();
+        self.flush_streamed_answer();
         self.waiting = None;
         self.calls.clear();
         self.made.clear();
@@ -486,11 +489,11 @@ impl ChatScreenView {
             }
             StopReason::Blocked => self.add_finished_output_line(style_text(
                 ERROR_STYLE,
-                escape_natural_language_text(output),
+                escape_prose_for_display(output),
             )),
             StopReason::MaxSteps => self.add_finished_output_line(style_text(
                 WARNING_STYLE,
-                escape_natural_language_text(output),
+                escape_prose_for_display(output),
             )),
             StopReason::Cancelled => {
                 self.add_finished_output_line(style_text(WARNING_STYLE, "interrupted"))
@@ -499,7 +502,7 @@ impl ChatScreenView {
                 let begun = extract_unfinished_answer(output);
                 let is_shown = !self.answers.is_empty() || self.flushed.trim() == begun.trim();
                 if !is_shown && !begun.trim().is_empty() {
-                    self.add_finished_output_line(escape_natural_language_text(begun.trim_end()));
+                    self.add_finished_output_line(escape_prose_for_display(begun.trim_end()));
                 }
             }
         }

@@ -178,7 +178,7 @@ impl LiveChat {
         if self.worker.is_job_running() || self.leaving.is_some() {
             return;
         }
-        let waiting = self.take_waiting_texts();
+        let waiting = self.withdraw_queued_texts();
         if waiting.is_empty() {
             return;
         }
@@ -195,7 +195,7 @@ impl LiveChat {
 
     /// Moves all waiting texts back into the editor.
     pub(super) fn return_waiting_texts_to_editor(&mut self) {
-        let waiting = self.take_waiting_texts();
+        let waiting = self.withdraw_queued_texts();
         if !waiting.is_empty() {
             self.put_texts_into_editor(waiting);
         }
@@ -230,11 +230,11 @@ impl LiveChat {
             pieces.insert(0, EditorPiece::Own(" ".to_owned()));
         }
         self.shell.requeue_command_outputs_for_model(untold);
-        self.editor.prepend_pieces(&pieces);
+        self.editor.prepend_text_pieces(&pieces);
         self.update_completion_menu();
     }
 
-    fn take_waiting_texts(&mut self) -> Vec<TypedChatInputText> {
+    fn withdraw_queued_texts(&mut self) -> Vec<TypedChatInputText> {
         let waiting = self.steering.waiting_texts().into_iter();
         waiting
             .filter_map(|waiting| self.take_waiting_text_by_number(waiting.number))

@@ -48,7 +48,7 @@ pub(super) struct ChatTurnInput {
     pub(super) resources: Vec<McpResourceMention>,
 }
 
-pub(super) enum ChatJobResult {
+pub(super) enum ChatOperationResult {
     Turn(Result<TurnOutcome, Error>),
     /// The text was not sent. The value is the reason, for example that a resource could not be
     /// fetched.
@@ -63,19 +63,19 @@ pub(super) enum ChatJobResult {
 pub(super) struct ChatSessionTaskHandle {
     commands: Arc<SlashCommandSet>,
     jobs: UnboundedSender<ChatSessionJob>,
-    ended: UnboundedSender<ChatJobResult>,
-    done: UnboundedReceiver<ChatJobResult>,
+    ended: UnboundedSender<ChatOperationResult>,
+    done: UnboundedReceiver<ChatOperationResult>,
     /// The task that owns the session; `None` once it has ended.
     task: Option<JoinHandle<()>>,
     /// Running turn or command, and the token that interrupts it.
     running: Option<(InterruptibleChatJobKind, CancellationToken)>,
-    events: AnytimeSessionEventSender,
+    events: ConcurrentSessionEventSender,
 }
 
 /// Emits events to the observers of the session, also while a turn has exclusive access to the
 /// session.
 #[derive(Clone)]
-struct AnytimeSessionEventSender {
+struct ConcurrentSessionEventSender {
     events: EventSender,
     jobs: UnboundedSender<ChatSessionJob>,
     /// Whether the event that opens the session was emitted. It must be emitted before all other
@@ -83,7 +83,7 @@ struct AnytimeSessionEventSender {
     is_open: Arc<AtomicBool>,
 }
 
-impl AnytimeSessionEventSender {
+impl ConcurrentSessionEventSender {
     fn emit_event_to_observers(&self, event: Event) {
         if self.is_open.load(Ordering::Acquire) {
             self.events.emit(event);
@@ -97,7 +97,7 @@ impl ChatSessionTaskHandle {
     pub(super) fn new(session: Session, commands: Arc<SlashCommandSet>) -> Self {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (ended, done) = mpsc::unbounded_channel();
-        let events = AnytimeSessionEventSender {
+        let events = ConcurrentSessionEventSender {
             events: session.event_stream(),
             jobs: jobs.clone(),
             is_open: Arc::default(),
@@ -150,10 +150,10 @@ impl ChatSessionTaskHandle {
         let (commands, ended) = (self.commands.clone(), self.ended.clone());
         let events = self.events.clone();
         tokio::spawn(async move {
-            let (outcome, event) = commands.run_call_without_session(&call).await;
+            let (outcome, event) = commands.run_sessionless_command(&call).await;
             events.emit_event_to_observers(event);
             // Ignore a closed channel: the chat may have ended.
-            let _ = ended.send(ChatJobResult::Aside(outcome));
+            let _ = ended.send(ChatOperationResult::Aside(outcome));
         });
     }
 
@@ -195,7 +195,7 @@ impl ChatSessionTaskHandle {
 
     /// Waits until a job has ended. Returns `None` if the task has ended, which happens only if a
     /// job panicked.
-    pub(super) async fn next_job_result(&mut self) -> Option<ChatJobResult> {
+    pub(super) async fn next_job_result(&mut self) -> Option<ChatOperationResult> {
         let done = match &mut self.task {
             None => self.done.try_recv().ok(),
             Some(task) => tokio::select! {
@@ -209,7 +209,7 @@ impl ChatSessionTaskHandle {
                 }
             },
         };
-        use ChatJobResult::{Command, Turn, Unsent};
+        use ChatOperationResult::{Command, Turn, Unsent};
         if let None | Some(Turn(_) | Unsent(_) | Command(_)) = &done {
             self.running = None;
         }
@@ -221,7 +221,7 @@ async fn run_jobs_on_session(
     mut session: Session,
     (commands, is_open): (Arc<SlashCommandSet>, Arc<AtomicBool>),
     mut jobs: UnboundedReceiver<ChatSessionJob>,
-    done: UnboundedSender<ChatJobResult>,
+    done: UnboundedSender<ChatOperationResult>,
 ) {
     while let Some(job) = jobs.recv().await {
         if !matches!(job, ChatSessionJob::Model(_) | ChatSessionJob::Close) {
@@ -233,18 +233,20 @@ async fn run_jobs_on_session(
                 run_turn_with_fetched_resources(
                     &mut session,
                     prompt,
-                    commands.is_dry_run(),
+                    commands.is_dry_run_session(),
                     &cancel,
                 )
                 .await
             }
             ChatSessionJob::Continue(cancel) => match session.continue_turn() {
-                Some(turn) => ChatJobResult::Turn(turn.until(&cancel).await),
-                None => ChatJobResult::Command(Ok(SlashCommandRunOutcome::Nothing)),
+                Some(turn) => ChatOperationResult::Turn(turn.until(&cancel).await),
+                None => ChatOperationResult::Command(Ok(SlashCommandRunOutcome::Nothing)),
             },
-            ChatSessionJob::Command(call, cancel) => {
-                ChatJobResult::Command(commands.run_call(&call, Some(&mut session), &cancel).await)
-            }
+            ChatSessionJob::Command(call, cancel) => ChatOperationResult::Command(
+                commands
+                    .run_command_call(&call, Some(&mut session), &cancel)
+                    .await,
+            ),
             ChatSessionJob::Model(selected) => {
                 session.switch_model(selected.provider, selected.model);
                 continue;
@@ -254,7 +256,7 @@ async fn run_jobs_on_session(
                 continue;
             }
             ChatSessionJob::Close => {
-                let _ = done.send(ChatJobResult::Closed(session.close().await));
+                let _ = done.send(ChatOperationResult::Closed(session.close().await));
                 return;
             }
         };
@@ -268,16 +270,16 @@ async fn run_turn_with_fetched_resources(
     prompt: ChatTurnInput,
     is_dry_run: bool,
     cancel: &CancellationToken,
-) -> ChatJobResult {
+) -> ChatOperationResult {
     let filled =
         fetch_and_append_resources(&prompt.text, &prompt.resources, session, is_dry_run, cancel);
     let filled = match filled.await {
         Ok(filled) => filled,
-        Err(why) => return ChatJobResult::Unsent(why),
+        Err(why) => return ChatOperationResult::Unsent(why),
     };
     let turn = session.turn(filled.text).attach(prompt.images);
     let turn = turn.attach(filled.images).until(cancel);
-    ChatJobResult::Turn(match prompt.command {
+    ChatOperationResult::Turn(match prompt.command {
         Some(command) => turn.of_command(command).await,
         None => turn.await,
     })
@@ -288,12 +290,12 @@ mod tests {
     use super::super::super::command::BuiltInCommandContext;
     use super::*;
     use rind_lib::Host;
-    use rind_lib::paths::Paths;
+    use rind_lib::paths::RindPaths;
     use rind_lib::provider::scripted::{Reply, Script, Scripted};
 
     async fn commands() -> Arc<SlashCommandSet> {
         let about = BuiltInCommandContext {
-            paths: Paths::from_single_root("/none/home".as_ref(), "/none/work".as_ref()),
+            paths: RindPaths::from_single_root("/none/home".as_ref(), "/none/work".as_ref()),
             plugins: Arc::default(),
             skills: Arc::default(),
             rules: Vec::new(),

@@ -67,10 +67,10 @@ pub(crate) struct SharedStoreArgs {
 impl SharedStoreArgs {
     /// Returns the arguments for the NATS servers, if `--nats` is given.
     pub(super) fn into_nats_args(self) -> Option<NatsArgs> {
-        self.into_nats_args_with_sync(None)
+        self.into_nats_args_with_fsync(None)
     }
 
-    fn into_nats_args_with_sync(self, sync_interval: Option<String>) -> Option<NatsArgs> {
+    fn into_nats_args_with_fsync(self, sync_interval: Option<String>) -> Option<NatsArgs> {
         Some(NatsArgs {
             url: self.nats?,
             tenant: self.tenant,
@@ -100,7 +100,7 @@ impl ServerCheckArgs {
     pub(crate) async fn check_nats_durability_and_status(
         self,
     ) -> anyhow::Result<Option<(DurabilityReport, ClusterStatus)>> {
-        let Some(nats) = self.store.into_nats_args_with_sync(self.sync_interval) else {
+        let Some(nats) = self.store.into_nats_args_with_fsync(self.sync_interval) else {
             return Ok(None);
         };
         let (sessions, inbox) = nats.connect_with_session_inbox().await?;
@@ -113,7 +113,7 @@ impl ServerCheckArgs {
 
 /// Arguments of `rind serve` for sessions that workers run.
 #[derive(Debug, Default, ClapArgs)]
-pub(crate) struct ServeStoreArgs {
+pub(crate) struct ServerSessionStoreArgs {
     #[command(flatten)]
     store: SharedStoreArgs,
     /// Have workers of this class run all turns, with --nats; without it the server runs those of
@@ -122,19 +122,19 @@ pub(crate) struct ServeStoreArgs {
     class: Option<String>,
 }
 
-impl ServeStoreArgs {
+impl ServerSessionStoreArgs {
     /// Connects to the shared session store. Returns `None` if sessions are files on this machine.
     ///
     /// # Errors
     /// The servers do not answer, or an argument is wrong.
     pub(crate) async fn connect_shared_store(
         self,
-    ) -> anyhow::Result<Option<SharedSessionStoreWithRemoteClient>> {
+    ) -> anyhow::Result<Option<SharedSessionStoreAccess>> {
         let Some(nats) = self.store.into_nats_args() else {
             return Ok(None);
         };
         let (sessions, inbox) = nats.connect_with_session_inbox().await?;
-        Ok(Some(SharedSessionStoreWithRemoteClient {
+        Ok(Some(SharedSessionStoreAccess {
             remote: Arc::new(NatsRemoteSessionClient::new(
                 sessions.clone(),
                 inbox,
@@ -146,7 +146,7 @@ impl ServeStoreArgs {
 }
 
 /// A session store that several programs share.
-pub(crate) struct SharedSessionStoreWithRemoteClient {
+pub(crate) struct SharedSessionStoreAccess {
     pub(crate) store: SessionStore,
     /// Access to the programs that have sessions of the store open.
     pub(crate) remote: Arc<dyn RemoteSessionClient>,
@@ -307,7 +307,7 @@ impl NatsArgs {
         }
         let mut config = NatsConfig::new(&self.url, &self.tenant)?
             .with_replicas(self.replicas)
-            .with_declared_disk_sync(sync);
+            .with_declared_disk_sync_interval(sync);
         if let Some(path) = &self.creds {
             config = config.with_credentials(path.clone());
         }

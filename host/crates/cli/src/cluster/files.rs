@@ -128,7 +128,7 @@ impl ClaimedSessionFiles {
         let (snapshots, session) = (self.snapshots.clone(), self.session.clone());
         let id = input.id.clone();
         let ended =
-            run_blocking_nats_work(move || snapshots.has_input_turn_ended(&session, &id)).await;
+            run_blocking_nats_work(move || snapshots.has_turn_of_input_ended(&session, &id)).await;
         if ended.map_err(|error| snapshot_error_to_turn_failure(&self.session, &error))? {
             // Return the text unchanged: the input's turn has already ended, so the session returns
             // its outcome and no model reads the text.
@@ -144,7 +144,7 @@ impl ClaimedSessionFiles {
     }
 
     /// Records that the model of the current turn was informed of the lost files.
-    pub(super) fn record_model_told_of_lost_files(&mut self) {
+    pub(super) fn mark_file_loss_reported(&mut self) {
         self.is_told = true;
     }
 
@@ -153,13 +153,13 @@ impl ClaimedSessionFiles {
     pub(super) fn record_turn_end(&mut self) {
         if self.is_told {
             self.lost = None;
-            self.snapshots.record_loss_told_to_model();
+            self.snapshots.record_model_told_of_file_loss();
         }
     }
 
     /// Records that a turn runs that the worker did not take from its queue, for example one that a
     /// person started.
-    pub(super) fn record_turn_not_from_queue(&self) {
+    pub(super) fn record_unqueued_turn_start(&self) {
         self.snapshots.record_turn_begin();
     }
 
@@ -195,7 +195,7 @@ impl ClaimedSessionFiles {
     /// are missing.
     pub(super) fn should_store_files_snapshot(&self) -> bool {
         !self.snapshots.are_files_unchanged_since_snapshot()
-            && !self.snapshots.is_loss_unknown_to_model()
+            && !self.snapshots.has_file_loss_unknown_to_model()
     }
 
     /// Records that the worker releases the session.

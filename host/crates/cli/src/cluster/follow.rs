@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::super::approve::{TerminalAnswer, build_terminal_question_screen, parse_answer};
 use super::super::render;
 use super::question::to_terminal_question_kind;
-use super::shared_session::{ClusterSessionClient, FollowedSessionEventOrHolderChange};
+use super::shared_session::{ClusterSessionClient, FollowedSessionUpdate};
 
 /// Maximum length, in bytes, of a tool call's name and of its arguments, as printed on a line.
 const MAX_SHOWN_CALL_TEXT_BYTES: usize = 160;
@@ -41,17 +41,14 @@ impl RemoteTurnDisplay {
     /// Shows the turn until its last event, even if another program takes over the session.
     pub(super) async fn show_until_end(&self) {
         let (sender, mut news) = mpsc::channel(EVENT_CHANNEL_CAPACITY);
-        let follow = self.session.clone().forward_events_across_holders(sender);
+        let follow = self.session.clone().forward_events_across_takeovers(sender);
         tokio::select! {
             () = follow => {}
             () = self.handle_session_updates(&mut news) => {}
         }
     }
 
-    async fn handle_session_updates(
-        &self,
-        news: &mut mpsc::Receiver<FollowedSessionEventOrHolderChange>,
-    ) {
+    async fn handle_session_updates(&self, news: &mut mpsc::Receiver<FollowedSessionUpdate>) {
         let mut questions: VecDeque<OpenQuestion> = VecDeque::new();
         let mut asking: Option<TerminalQuestionOfFollowedTurn<'_>> = None;
         loop {
@@ -72,13 +69,10 @@ impl RemoteTurnDisplay {
                 }
             };
             let event = match told {
-                Some(FollowedSessionEventOrHolderChange::Event(event)) => event,
+                Some(FollowedSessionUpdate::Event(event)) => event,
                 // Drop the open questions: the program that asked them no longer has the session
                 // open.
-                Some(
-                    FollowedSessionEventOrHolderChange::Held
-                    | FollowedSessionEventOrHolderChange::Released,
-                ) => {
+                Some(FollowedSessionUpdate::Held | FollowedSessionUpdate::Released) => {
                     questions.clear();
                     if asking.take_if(|own| !own.is_given.get()).is_some() {
                         render::print_stderr_line("no longer asked");

@@ -14,9 +14,9 @@ use rind_serve::gate::{TurnAdmissionController, TurnStartRefusal};
 use super::hosts::HostTurnPermits;
 
 /// Lets turns begin as long as the tenant has quota left.
-struct TenantQuotaTurnGate(TenantQuotaClient);
+struct QuotaTurnAdmissionController(TenantQuotaClient);
 
-impl TurnAdmissionController for TenantQuotaTurnGate {
+impl TurnAdmissionController for QuotaTurnAdmissionController {
     fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
             self.0
@@ -26,7 +26,7 @@ impl TurnAdmissionController for TenantQuotaTurnGate {
         })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
+    fn admit_and_count_turn(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
             // Refuse the turn if the quotas cannot be read.
             self.0
@@ -36,7 +36,7 @@ impl TurnAdmissionController for TenantQuotaTurnGate {
         })
     }
 
-    fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
+    fn record_finished_turn<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Err(error) = self
                 .0
@@ -55,15 +55,15 @@ impl TurnAdmissionController for TenantQuotaTurnGate {
 
 /// Lets a turn begin if the tenant has quota left, and the host's plugins are the current ones or
 /// the host has a permit to continue a turn that was interrupted with these plugins.
-pub(super) struct CurrentHostAndQuotaTurnGate {
-    quotas: TenantQuotaTurnGate,
+pub(super) struct HostTurnAdmissionController {
+    quotas: QuotaTurnAdmissionController,
     uses: Arc<HostTurnPermits>,
 }
 
-impl CurrentHostAndQuotaTurnGate {
+impl HostTurnAdmissionController {
     /// Creates the gate of a host. `uses` decides which turns the host may run.
     pub(super) fn new(quotas: TenantQuotaClient, uses: Arc<HostTurnPermits>) -> Self {
-        let quotas = TenantQuotaTurnGate(quotas);
+        let quotas = QuotaTurnAdmissionController(quotas);
         Self { quotas, uses }
     }
 
@@ -80,7 +80,7 @@ impl CurrentHostAndQuotaTurnGate {
     }
 }
 
-impl TurnAdmissionController for CurrentHostAndQuotaTurnGate {
+impl TurnAdmissionController for HostTurnAdmissionController {
     fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
             self.refuse_turn_of_replaced_host(self.uses.can_begin_turn())?;
@@ -88,38 +88,38 @@ impl TurnAdmissionController for CurrentHostAndQuotaTurnGate {
         })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
+    fn admit_and_count_turn(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
             self.refuse_turn_of_replaced_host(self.uses.try_consume_turn_permit())?;
-            self.quotas.begin().await
+            self.quotas.admit_and_count_turn().await
         })
     }
 
-    fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
-        self.quotas.end(summary)
+    fn record_finished_turn<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
+        self.quotas.record_finished_turn(summary)
     }
 }
 
 /// Refuses turns in a program that has no key to verify sets of plugins, once a set is published
 /// for the tenant or one of its classes: the turn would run without the guards of the set.
-pub(super) struct MissingPluginSetKeyTurnGate {
-    quotas: TenantQuotaTurnGate,
+pub(super) struct UnverifiablePluginSetTurnGate {
+    quotas: QuotaTurnAdmissionController,
     sets: TenantPluginSetStore,
     /// Whether workers run the turns that people start.
     has_workers: bool,
 }
 
-impl MissingPluginSetKeyTurnGate {
+impl UnverifiablePluginSetTurnGate {
     /// Creates the gate for turns of the tenant to which `sessions` belongs.
     pub(super) fn new(sessions: &NatsSessions, has_workers: bool) -> Self {
         Self {
-            quotas: TenantQuotaTurnGate(TenantQuotaClient::from_sessions(sessions)),
+            quotas: QuotaTurnAdmissionController(TenantQuotaClient::from_sessions(sessions)),
             sets: TenantPluginSetStore::from_sessions(sessions),
             has_workers,
         }
     }
 
-    async fn refuse_turn_if_plugin_set_published(&self) -> Result<(), TurnStartRefusal> {
+    async fn check_plugin_set_unpublished(&self) -> Result<(), TurnStartRefusal> {
         match self.sets.is_plugin_set_published(None).await {
             Ok(false) => Ok(()),
             Ok(true) => Err(TurnStartRefusal {
@@ -133,25 +133,25 @@ impl MissingPluginSetKeyTurnGate {
     }
 }
 
-impl TurnAdmissionController for MissingPluginSetKeyTurnGate {
+impl TurnAdmissionController for UnverifiablePluginSetTurnGate {
     fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
             if !self.has_workers {
-                self.refuse_turn_if_plugin_set_published().await?;
+                self.check_plugin_set_unpublished().await?;
             }
             self.quotas.check().await
         })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
+    fn admit_and_count_turn(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
-            self.refuse_turn_if_plugin_set_published().await?;
-            self.quotas.begin().await
+            self.check_plugin_set_unpublished().await?;
+            self.quotas.admit_and_count_turn().await
         })
     }
 
-    fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
-        self.quotas.end(summary)
+    fn record_finished_turn<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
+        self.quotas.record_finished_turn(summary)
     }
 }
 

@@ -2,23 +2,23 @@
 //! each set of plugins that it has loaded.
 //!
 //! New turns use the current host. A session that was claimed with an earlier host keeps it until
-//! the running turn has ended. Start from [`WorkerHostRegistry`].
+//! the running turn has ended. Start from [`AgentHostRegistry`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use anyhow::Context;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_nats::worker::WorkerTurnExecutorState;
 use rind_nats::{NatsSessions, SignedPluginSet, TenantQuotaClient};
-use rind_operator::start::RunWithCreatedHost;
+use rind_operator::start::ConfiguredAgentHost;
 use rind_serve::holder::OpenSessionRegistry;
 use rind_serve::remote::RemoteSessionState;
 use rind_serve::workspaces::WorkspaceHost;
 use tokio::sync::watch;
 
-use super::gate::CurrentHostAndQuotaTurnGate;
+use super::gate::HostTurnAdmissionController;
 
 /// Number of leading hexadecimal digits of a digest that are shown.
 const SHOWN_DIGEST_HEX_DIGITS: usize = 12;
@@ -37,7 +37,7 @@ pub(super) struct WorkerHostWithOpenSessions {
 pub(super) struct HostTurnPermits {
     is_current: AtomicBool,
     /// Permits to continue interrupted turns that began with the plugins of this host. A permit is
-    /// void once its [`ReplacedHostTurnPermit`] is dropped.
+    /// void once its [`TurnContinuationPermit`] is dropped.
     continued: Mutex<Vec<Weak<()>>>,
 }
 
@@ -46,7 +46,8 @@ impl HostTurnPermits {
     /// interrupted turn.
     pub(super) fn can_begin_turn(&self) -> bool {
         let is_held = |permit: &Weak<()>| permit.strong_count() > 0;
-        self.is_current.load(Ordering::SeqCst) || lock(&self.continued).iter().any(is_held)
+        self.is_current.load(Ordering::SeqCst)
+            || lock_ignoring_poison(&self.continued).iter().any(is_held)
     }
 
     /// Consumes a permit to continue an interrupted turn if this host is not the current one.
@@ -55,7 +56,7 @@ impl HostTurnPermits {
         if self.is_current.load(Ordering::SeqCst) {
             return true;
         }
-        let mut permits = lock(&self.continued);
+        let mut permits = lock_ignoring_poison(&self.continued);
         permits.retain(|permit| permit.strong_count() > 0);
         permits.pop().is_some()
     }
@@ -63,7 +64,7 @@ impl HostTurnPermits {
 
 /// Permit to continue one turn with a host that is not the current one. The permission ends when
 /// this value is dropped.
-pub(super) struct ReplacedHostTurnPermit {
+pub(super) struct TurnContinuationPermit {
     _permit: Arc<()>,
 }
 
@@ -72,7 +73,7 @@ impl WorkerHostWithOpenSessions {
     /// against the quotas of the tenant.
     pub(super) fn new(
         sessions: &NatsSessions,
-        run: &RunWithCreatedHost,
+        run: &ConfiguredAgentHost,
         ask: Option<u64>,
         set: Option<&SignedPluginSet>,
     ) -> anyhow::Result<Self> {
@@ -88,7 +89,7 @@ impl WorkerHostWithOpenSessions {
         let holder =
             OpenSessionRegistry::new(workspace, answer_time).context("make random numbers")?;
         let uses = Arc::new(HostTurnPermits::default());
-        let gate = CurrentHostAndQuotaTurnGate::new(
+        let gate = HostTurnAdmissionController::new(
             TenantQuotaClient::from_sessions(sessions),
             uses.clone(),
         );
@@ -105,19 +106,19 @@ impl WorkerHostWithOpenSessions {
     }
 
     /// Whether new turns may begin with this host.
-    pub(super) fn is_current_host(&self) -> bool {
+    pub(super) fn is_accepting_new_turns(&self) -> bool {
         self.uses.is_current.load(Ordering::SeqCst)
     }
 
     /// Returns a permit to continue one interrupted turn that began with the plugins of this host.
-    pub(super) fn issue_continuation_permit(&self) -> ReplacedHostTurnPermit {
+    pub(super) fn issue_turn_continuation_permit(&self) -> TurnContinuationPermit {
         let permit = Arc::new(());
-        lock(&self.uses.continued).push(Arc::downgrade(&permit));
-        ReplacedHostTurnPermit { _permit: permit }
+        lock_ignoring_poison(&self.uses.continued).push(Arc::downgrade(&permit));
+        TurnContinuationPermit { _permit: permit }
     }
 
     /// Whether a turn that began with the plugin set `earlier` may continue with this host's set.
-    pub(super) fn can_continue_turn_of_earlier_set(&self, earlier: &SignedPluginSet) -> bool {
+    pub(super) fn can_continue_turn_of(&self, earlier: &SignedPluginSet) -> bool {
         self.set.as_ref().is_some_and(|own| {
             own.record.class == earlier.record.class && earlier.record.number >= own.record.oldest
         })
@@ -150,15 +151,15 @@ struct CurrentWorkerHostState {
 }
 
 /// All hosts of a worker, and the one that new turns use.
-pub(super) struct WorkerHostRegistry {
+pub(super) struct AgentHostRegistry {
     state: watch::Sender<CurrentWorkerHostState>,
     /// All hosts that may still have open sessions.
     all: Mutex<Vec<Weak<WorkerHostWithOpenSessions>>>,
 }
 
-impl WorkerHostRegistry {
+impl AgentHostRegistry {
     /// Creates the hosts of a worker that has not loaded a set of plugins yet: none.
-    pub(super) fn without_host() -> Self {
+    pub(super) fn new_empty() -> Self {
         Self {
             state: watch::Sender::new(CurrentWorkerHostState {
                 current: None,
@@ -184,7 +185,7 @@ impl WorkerHostRegistry {
     /// the current one.
     pub(super) fn add_host(&self, host: &Arc<WorkerHostWithOpenSessions>) {
         let host = Arc::downgrade(host);
-        let mut all = lock(&self.all);
+        let mut all = lock_ignoring_poison(&self.all);
         all.retain(|known| known.strong_count() > 0);
         if !all.iter().any(|known| known.ptr_eq(&host)) {
             all.push(host);
@@ -192,11 +193,11 @@ impl WorkerHostRegistry {
     }
 
     /// Returns a loaded host whose plugin set has this digest, if there is one.
-    pub(super) fn find_host_with_set(
+    pub(super) fn find_host_by_plugin_set_digest(
         &self,
         digest: &str,
     ) -> Option<Arc<WorkerHostWithOpenSessions>> {
-        let all = lock(&self.all);
+        let all = lock_ignoring_poison(&self.all);
         let mut all = all.iter().filter_map(Weak::upgrade);
         all.find(|host| host.has_loaded_plugin_set(digest))
     }
@@ -228,7 +229,7 @@ impl WorkerHostRegistry {
 
     /// Returns the version of the loaded plugin set, and the reason why no turn can begin, if there
     /// is one. The worker reports both to operators.
-    pub(super) fn loaded_set_and_turn_refusal_reason(&self) -> WorkerTurnExecutorState {
+    pub(super) fn turn_executor_state(&self) -> WorkerTurnExecutorState {
         let state = self.state.borrow();
         let set = state.current.as_ref().and_then(|host| host.set.as_ref());
         WorkerTurnExecutorState {
@@ -239,8 +240,10 @@ impl WorkerHostRegistry {
 
     /// Returns the states of the open sessions of all hosts.
     pub(super) async fn session_states(&self) -> Vec<RemoteSessionState> {
-        let all: Vec<Arc<WorkerHostWithOpenSessions>> =
-            lock(&self.all).iter().filter_map(Weak::upgrade).collect();
+        let all: Vec<Arc<WorkerHostWithOpenSessions>> = lock_ignoring_poison(&self.all)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
         let mut states = Vec::new();
         for host in all {
             states.extend(host.holder.session_states().await);

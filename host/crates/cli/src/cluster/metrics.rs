@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rind_nats::worker::NatsWorkerObserver;
+use rind_nats::worker::NatsWorkerStatusHandle;
 use rind_otel::numbers::{MetricDefinition, MetricsExporter};
 use tokio::task::AbortHandle;
 
@@ -89,7 +89,7 @@ pub(super) struct WorkerMetricsExporter {
 
 impl WorkerMetricsExporter {
     /// Starts the export of metrics if the environment configures an endpoint for it.
-    pub(super) fn from_env(watch: NatsWorkerObserver, worker: &str) -> Self {
+    pub(super) fn from_env(watch: NatsWorkerStatusHandle, worker: &str) -> Self {
         let none = Self {
             sent: None,
             looking: None,
@@ -145,7 +145,7 @@ fn is_export_enabled(env: &dyn Fn(&str) -> Option<String>) -> bool {
             .any(|name| env(name).is_some())
 }
 
-fn read_metric_value(watch: &NatsWorkerObserver, age: &AtomicU64, name: &str) -> u64 {
+fn read_metric_value(watch: &NatsWorkerStatusHandle, age: &AtomicU64, name: &str) -> u64 {
     let status = watch.status();
     match name {
         "rind.worker.slots" => status.slots as u64,
@@ -158,9 +158,9 @@ fn read_metric_value(watch: &NatsWorkerObserver, age: &AtomicU64, name: &str) ->
     }
 }
 
-async fn poll_queue_age(watch: NatsWorkerObserver, age: Arc<AtomicU64>) {
+async fn poll_queue_age(watch: NatsWorkerStatusHandle, age: Arc<AtomicU64>) {
     loop {
-        match watch.oldest_wake_age().await {
+        match watch.oldest_wake_message_age().await {
             Ok(ms) => age.store(ms, Ordering::Relaxed),
             Err(error) => tracing::debug!(%error, "the age of the queue is not known"),
         }

@@ -31,13 +31,13 @@ use rind_nats::DurabilityReport;
 use rind_nats::worker::{ClusterStatus, DeadLetter, WorkerStatus};
 
 pub(super) use args::{
-    AttachArgs, ClusterCommand, RemoteArgs, ServeStoreArgs, ServerCheckArgs, WorkerArgs,
+    AttachArgs, ClusterCommand, RemoteArgs, ServerCheckArgs, ServerSessionStoreArgs, WorkerArgs,
 };
 pub(super) use attach::AttachedClusterSession;
 pub(super) use question::to_terminal_question_kind;
 pub(super) use remote_event::parse_remote_event;
 pub(super) use run::run_prompt_on_worker;
-pub(super) use shared_session::FollowedSessionEventOrHolderChange;
+pub(super) use shared_session::FollowedSessionUpdate;
 pub(super) use worker::run_worker;
 
 /// Maximum number of dead letters that are listed.
@@ -45,7 +45,7 @@ const MAX_LISTED_DEAD_LETTERS: usize = 100;
 
 /// Maximum length, in characters, of a dead letter's cause, and of the number and digest of a
 /// worker's set of plugins, as printed on a line.
-const MAX_SHOWN_CAUSE_OR_PLUGINS_CHARS: usize = 160;
+const MAX_SHOWN_STATUS_FIELD_CHARS: usize = 160;
 
 /// Maximum length, in characters, of the printed reason why a worker begins no turns.
 const MAX_SHOWN_WORKER_FAULT_CHARS: usize = 400;
@@ -161,7 +161,7 @@ fn print_worker(worker: &WorkerStatus) {
         if worker.is_draining { ", draining" } else { "" }
     ));
     if let Some(plugins) = &worker.plugins {
-        let plugins = render::truncate_to_one_line(plugins, MAX_SHOWN_CAUSE_OR_PLUGINS_CHARS);
+        let plugins = render::truncate_to_one_line(plugins, MAX_SHOWN_STATUS_FIELD_CHARS);
         render::print_stdout_line(format!("  set of plugins {plugins}"));
     }
     if let Some(fault) = &worker.fault {
@@ -178,6 +178,6 @@ fn print_dead_letter(dead: &DeadLetter) {
         render::printable_text(&dead.session),
         render::printable_text(&dead.input),
         dead.attempts,
-        render::truncate_to_one_line(&dead.cause, MAX_SHOWN_CAUSE_OR_PLUGINS_CHARS)
+        render::truncate_to_one_line(&dead.cause, MAX_SHOWN_STATUS_FIELD_CHARS)
     ));
 }

@@ -2,18 +2,18 @@
 //! and answers into requests to the holder of the session.
 
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::tool::approval::{ApprovalAnswer, Question};
 use rind_lib::tool::preview::FileChangePreviewLine;
 use rind_lib::tool::subject::Subject;
-use rind_serve::questions::{ArgumentLine, QuestionAbout};
+use rind_serve::questions::{ArgumentLine, QuestionKind};
 use serde_json::{Value, json};
 
 use super::super::approve::{TerminalAnswer, TerminalQuestionKind};
 
 /// Prefixes that may stand before a line of a tool call's arguments. With any other prefix, such as
 /// blanks, the line could look like a part of the question.
-const ALLOWED_ARGUMENT_LINE_PREFIXES: [&str; 11] = [
+const ALLOWED_CALL_PREVIEW_LINE_PREFIXES: [&str; 11] = [
     "$ ",
     "> ",
     "+ ",
@@ -27,13 +27,13 @@ const ALLOWED_ARGUMENT_LINE_PREFIXES: [&str; 11] = [
     "now: ",
 ];
 
-/// Prefix that replaces any prefix that is not in [`ALLOWED_ARGUMENT_LINE_PREFIXES`].
-const FALLBACK_ARGUMENT_LINE_PREFIX: &str = "| ";
+/// Prefix that replaces any prefix that is not in [`ALLOWED_CALL_PREVIEW_LINE_PREFIXES`].
+const FALLBACK_CALL_PREVIEW_LINE_PREFIX: &str = "| ";
 
 /// Converts a question into the form in which the terminal asks it.
-pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestionKind {
+pub(crate) fn to_terminal_question_kind(about: QuestionKind) -> TerminalQuestionKind {
     match about {
-        QuestionAbout::Approval {
+        QuestionKind::Approval {
             tool,
             effect_class,
             plugin,
@@ -46,15 +46,12 @@ pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestio
         } => {
             let spec = ToolSpec {
                 plugin,
-                ..ToolSpec::bare_spec(&tool, parse_effect_class_or_external(&effect_class))
+                ..ToolSpec::from_name_and_effect(&tool, parse_tool_effect_class(&effect_class))
             };
             let mut question = Question::new(&spec, &Value::Null, &Subject::Any, &[])
                 .with_plugin_permissions(&may);
             question.by = by.as_deref().map(rind_lib::text::escape_to_one_line);
-            question.arguments = arguments
-                .into_iter()
-                .map(argument_line_to_preview_line)
-                .collect();
+            question.arguments = arguments.into_iter().map(to_call_preview_line).collect();
             let reasons = reasons.iter();
             let reasons = reasons.map(|own| {
                 (
@@ -69,7 +66,7 @@ pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestio
             };
             TerminalQuestionKind::Call(question)
         }
-        QuestionAbout::Plugin {
+        QuestionKind::Plugin {
             plugin,
             text,
             form,
@@ -101,7 +98,7 @@ fn find_default_option_index(options: &[String], default: &str) -> u32 {
 
 /// Returns the body of the request that answers a question. If the person gives no answer, a call
 /// is refused and a plugin gets its default answer, as in a turn that runs here.
-pub(super) fn answer_request_body(about: &QuestionAbout, answer: &TerminalAnswer) -> Value {
+pub(super) fn build_answer_request_body(about: &QuestionKind, answer: &TerminalAnswer) -> Value {
     let answer = match answer {
         TerminalAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
         TerminalAnswer::Call(ApprovalAnswer::Always) => "always".to_owned(),
@@ -110,7 +107,7 @@ pub(super) fn answer_request_body(about: &QuestionAbout, answer: &TerminalAnswer
         }
         TerminalAnswer::Call(ApprovalAnswer::No(_)) => "no".to_owned(),
         TerminalAnswer::Person(None) => match about {
-            QuestionAbout::Plugin {
+            QuestionKind::Plugin {
                 form,
                 options,
                 default,
@@ -119,13 +116,13 @@ pub(super) fn answer_request_body(about: &QuestionAbout, answer: &TerminalAnswer
                 "choose" => find_default_option_index(options, default).to_string(),
                 _ => default.clone(),
             },
-            QuestionAbout::Approval { .. } => "no".to_owned(),
+            QuestionKind::Approval { .. } => "no".to_owned(),
         },
-        TerminalAnswer::Person(Some(PluginUserAnswer::Yes(is_yes))) => {
+        TerminalAnswer::Person(Some(UserAnswerToPlugin::Yes(is_yes))) => {
             if *is_yes { "yes" } else { "no" }.to_owned()
         }
-        TerminalAnswer::Person(Some(PluginUserAnswer::Choice(at))) => at.to_string(),
-        TerminalAnswer::Person(Some(PluginUserAnswer::Text(text))) => text.clone(),
+        TerminalAnswer::Person(Some(UserAnswerToPlugin::Choice(at))) => at.to_string(),
+        TerminalAnswer::Person(Some(UserAnswerToPlugin::Text(text))) => text.clone(),
         TerminalAnswer::Command(word) => (*word).to_owned(),
     };
     json!({ "answer": answer })
@@ -135,19 +132,19 @@ fn escape_text_to_one_line(text: &str) -> String {
     rind_lib::text::escape_to_one_line(text)
 }
 
-fn argument_line_to_preview_line(line: ArgumentLine) -> FileChangePreviewLine {
-    let known = ALLOWED_ARGUMENT_LINE_PREFIXES
+fn to_call_preview_line(line: ArgumentLine) -> FileChangePreviewLine {
+    let known = ALLOWED_CALL_PREVIEW_LINE_PREFIXES
         .into_iter()
         .find(|mark| *mark == line.mark);
     FileChangePreviewLine {
-        mark: known.unwrap_or(FALLBACK_ARGUMENT_LINE_PREFIX),
+        mark: known.unwrap_or(FALLBACK_CALL_PREVIEW_LINE_PREFIX),
         text: line.text,
     }
 }
 
 /// Returns the effect class of this name; [`EffectClass::External`], the widest, if the name is
 /// unknown here.
-fn parse_effect_class_or_external(name: &str) -> EffectClass {
+fn parse_tool_effect_class(name: &str) -> EffectClass {
     serde_json::from_value(Value::from(name)).unwrap_or(EffectClass::External)
 }
 
@@ -158,8 +155,8 @@ mod tests {
     use crate::terminal::TerminalSize;
     use rind_serve::questions::HookReason;
 
-    fn approval(mark: &str, always: Option<&str>) -> QuestionAbout {
-        QuestionAbout::Approval {
+    fn approval(mark: &str, always: Option<&str>) -> QuestionKind {
+        QuestionKind::Approval {
             tool: "bash\u{1b}[2J".to_owned(),
             effect_class: "execute".to_owned(),
             plugin: None,
@@ -178,8 +175,8 @@ mod tests {
         }
     }
 
-    fn plugin_question(form: &str, default: &str) -> QuestionAbout {
-        QuestionAbout::Plugin {
+    fn plugin_question(form: &str, default: &str) -> QuestionKind {
+        QuestionKind::Plugin {
             plugin: "deploy".to_owned(),
             text: "where to?".to_owned(),
             form: form.to_owned(),
@@ -227,7 +224,7 @@ mod tests {
             assert!(shown.contains(words), "{words}: {shown}");
         }
         let body = |line: &str| {
-            parse_answer(line, &question).map(|answer| answer_request_body(&about, &answer))
+            parse_answer(line, &question).map(|answer| build_answer_request_body(&about, &answer))
         };
         assert_eq!(body("a"), Some(json!({"answer": "always"})));
         assert_eq!(
@@ -243,7 +240,10 @@ mod tests {
         let about = plugin_question("choose", "test");
         let question = to_terminal_question_kind(about.clone());
         let answer = parse_answer("2", &question).unwrap();
-        assert_eq!(answer_request_body(&about, &answer), json!({"answer": "1"}));
+        assert_eq!(
+            build_answer_request_body(&about, &answer),
+            json!({"answer": "1"})
+        );
     }
 
     #[test]
@@ -254,13 +254,13 @@ mod tests {
             ("confirm", "no", "no"),
         ] {
             let about = plugin_question(form, default);
-            let body = answer_request_body(&about, &TerminalAnswer::Person(None));
+            let body = build_answer_request_body(&about, &TerminalAnswer::Person(None));
             assert_eq!(body, json!({ "answer": expected }), "{form}");
             if form == "choose" {
                 let TerminalQuestionKind::Person(asked) = to_terminal_question_kind(about) else {
                     panic!("a question of a plugin");
                 };
-                assert_eq!(asked.kind.default_answer(), PluginUserAnswer::Choice(1));
+                assert_eq!(asked.kind.default_answer(), UserAnswerToPlugin::Choice(1));
             }
         }
     }

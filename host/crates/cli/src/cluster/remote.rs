@@ -16,7 +16,7 @@ use rind_serve::remote::{
     RemoteSessionClient, RemoteSessionError, RemoteSessionState, RemoteTurnOutcome,
 };
 
-use super::gate::MissingPluginSetKeyTurnGate;
+use super::gate::UnverifiablePluginSetTurnGate;
 
 /// Time for which the list of open sessions is cached. A request for the list waits for all
 /// programs that hold sessions, so a program that was killed delays the list.
@@ -50,7 +50,7 @@ impl NatsRemoteSessionClient {
 }
 
 impl RemoteSessionClient for NatsRemoteSessionClient {
-    fn ask<'a>(
+    fn send_request<'a>(
         &'a self,
         session: &'a str,
         request: Request<Bytes>,
@@ -81,7 +81,7 @@ impl RemoteSessionClient for NatsRemoteSessionClient {
         })
     }
 
-    fn wait_for_holder<'a>(
+    fn wait_until_session_open<'a>(
         &'a self,
         session: &'a str,
         time: Duration,
@@ -92,7 +92,7 @@ impl RemoteSessionClient for NatsRemoteSessionClient {
         })
     }
 
-    fn is_waiting<'a>(
+    fn has_queued_inputs<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<bool, RemoteSessionError>> {
@@ -139,14 +139,16 @@ impl RemoteSessionClient for NatsRemoteSessionClient {
         })
     }
 
-    fn gate(&self) -> Option<Arc<dyn TurnAdmissionController>> {
-        Some(Arc::new(MissingPluginSetKeyTurnGate::new(
+    fn turn_admission_controller(&self) -> Option<Arc<dyn TurnAdmissionController>> {
+        Some(Arc::new(UnverifiablePluginSetTurnGate::new(
             &self.sessions,
             self.class.is_some(),
         )))
     }
 
-    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteSessionError>> {
+    fn list_open_session_states(
+        &self,
+    ) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteSessionError>> {
         Box::pin(async move {
             // Hold the lock during the request, so that concurrent callers wait for this answer
             // instead of requesting the list again.
@@ -157,7 +159,7 @@ impl RemoteSessionClient for NatsRemoteSessionClient {
                 return Ok(states.clone());
             }
             let asked = Instant::now();
-            let boards = self.calls.request_other_session_lists().await;
+            let boards = self.calls.collect_remote_session_lists().await;
             let boards =
                 boards.map_err(|error| request_error_to_remote_session_error(error.into()))?;
             let told = boards

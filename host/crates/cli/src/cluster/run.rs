@@ -16,7 +16,7 @@ use rind_nats::NatsError;
 use rind_nats::worker::EndedTurnResult;
 
 /// Timeout for the last events of a turn after the store has reported its end.
-const FINAL_TURN_EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
+const LAST_EVENTS_OF_TURN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends the prompt to a session, waits for the end of its turn and prints the answer.
 pub(crate) async fn run_prompt_on_worker(args: RunArgs) -> anyhow::Result<ExitStatus> {
@@ -119,7 +119,7 @@ async fn follow_turn_to_end(
     // Wait for the last events, because the store may report the end of the turn before all events
     // have arrived.
     if turn.has_turn_begun() && !is_followed {
-        let _ = tokio::time::timeout(FINAL_TURN_EVENTS_TIMEOUT, follow).await;
+        let _ = tokio::time::timeout(LAST_EVENTS_OF_TURN_TIMEOUT, follow).await;
     }
     Ok(Some(ended))
 }

@@ -21,7 +21,7 @@ use sse_stream::SseStream;
 use tokio::sync::mpsc::Sender;
 
 use super::super::approve::TerminalAnswer;
-use super::question::answer_request_body;
+use super::question::build_answer_request_body;
 
 /// Interval at which to check again whether a program has the session open.
 const SESSION_HOLDER_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(crate) struct ClusterSessionClient {
 
 /// Event of a followed session, or a change of the program that has the session open.
 #[derive(Debug)]
-pub(crate) enum FollowedSessionEventOrHolderChange {
+pub(crate) enum FollowedSessionUpdate {
     /// A program holds the session.
     Held,
     /// An event, as JSON.
@@ -60,10 +60,7 @@ impl ClusterSessionClient {
 
     /// Follows the events of the session until the receiver is dropped, even if another program
     /// takes over the session.
-    pub(crate) async fn forward_events_across_holders(
-        self,
-        news: Sender<FollowedSessionEventOrHolderChange>,
-    ) {
+    pub(crate) async fn forward_events_across_takeovers(self, news: Sender<FollowedSessionUpdate>) {
         let mut after = None;
         while !news.is_closed() {
             match self
@@ -93,7 +90,7 @@ impl ClusterSessionClient {
     async fn forward_events_of_current_holder(
         &self,
         after: &mut Option<u64>,
-        news: &Sender<FollowedSessionEventOrHolderChange>,
+        news: &Sender<FollowedSessionUpdate>,
     ) -> Result<(), SessionRequestError> {
         let from = after.map(|number| format!("?after={number}"));
         let path = format!("/events{}", from.unwrap_or_default());
@@ -101,21 +98,17 @@ impl ClusterSessionClient {
         if answer.status() != StatusCode::OK {
             return Ok(());
         }
-        let _ = news.send(FollowedSessionEventOrHolderChange::Held).await;
+        let _ = news.send(FollowedSessionUpdate::Held).await;
         let mut events = parse_event_stream(answer.into_body());
-        if after.is_some() && !begins_with_new_holder_gap_event(&mut events).await {
+        if after.is_some() && !has_initial_gap_event(&mut events).await {
             // Events up to `after` are not sent again, but questions among them may still be open.
             for question in self.fetch_open_questions().await? {
                 let event = json!({ "type": "question", "question": question });
-                let _ = news
-                    .send(FollowedSessionEventOrHolderChange::Event(event))
-                    .await;
+                let _ = news.send(FollowedSessionUpdate::Event(event)).await;
             }
         }
         let followed = forward_events_until_stream_end(&mut events, after, news).await;
-        let _ = news
-            .send(FollowedSessionEventOrHolderChange::Released)
-            .await;
+        let _ = news.send(FollowedSessionUpdate::Released).await;
         followed
     }
 
@@ -168,7 +161,7 @@ impl ClusterSessionClient {
         answer: &TerminalAnswer,
     ) -> Result<StatusCode, SessionRequestError> {
         let path = format!("/v1/questions/{}", question.id);
-        let body = answer_request_body(&question.about, answer);
+        let body = build_answer_request_body(&question.about, answer);
         let answer = self.send_request_to_holder(Method::POST, &path, body);
         Ok(answer.await?.status())
     }
@@ -244,7 +237,7 @@ fn parse_event_stream(body: AnswerBodyStream) -> NumberedEventStream {
 
 /// Whether the events come from another program than before, which has become the session's holder.
 /// The log of a new holder begins with a `gap` event.
-async fn begins_with_new_holder_gap_event(events: &mut NumberedEventStream) -> bool {
+async fn has_initial_gap_event(events: &mut NumberedEventStream) -> bool {
     let first = tokio::time::timeout(FIRST_EVENT_TIMEOUT, Pin::new(events).peek()).await;
     matches!(first, Ok(Some(Ok((_, data)))) if data.contains("\"type\":\"gap\""))
 }
@@ -253,14 +246,14 @@ async fn begins_with_new_holder_gap_event(events: &mut NumberedEventStream) -> b
 async fn forward_events_until_stream_end(
     events: &mut NumberedEventStream,
     after: &mut Option<u64>,
-    news: &Sender<FollowedSessionEventOrHolderChange>,
+    news: &Sender<FollowedSessionUpdate>,
 ) -> Result<(), SessionRequestError> {
     while let Some(event) = events.next().await {
         let (number, data) = event?;
         *after = Some(number);
         if let Ok(event) = serde_json::from_str(&data)
             && news
-                .send(FollowedSessionEventOrHolderChange::Event(event))
+                .send(FollowedSessionUpdate::Event(event))
                 .await
                 .is_err()
         {
@@ -299,7 +292,7 @@ mod tests {
                 .unwrap();
             drop(news);
             let mut events = Vec::new();
-            while let Some(FollowedSessionEventOrHolderChange::Event(event)) = told.recv().await {
+            while let Some(FollowedSessionUpdate::Event(event)) = told.recv().await {
                 events.push(event);
             }
             assert_eq!(events, [json!({"x": "\u{e9}"}), json!({})], "{size}");

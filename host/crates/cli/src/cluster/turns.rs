@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::files::{ClaimedSessionFiles, WorkerSessionFilesFolder};
-use super::hosts::{ReplacedHostTurnPermit, WorkerHostRegistry, WorkerHostWithOpenSessions};
+use super::hosts::{AgentHostRegistry, TurnContinuationPermit, WorkerHostWithOpenSessions};
 use super::plugins::PluginSetLoader;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{Request, Response};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_nats::call::{
     SessionListResponderGuard, SessionRequestHandler, SessionRequestMessenger,
     SessionRequestTaskGuard,
@@ -30,7 +30,7 @@ const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Runs turns in the sessions that this worker has claimed, and answers requests about these
 /// sessions.
 pub(super) struct WorkerTurnRunner {
-    hosts: Arc<WorkerHostRegistry>,
+    hosts: Arc<AgentHostRegistry>,
     sets: Arc<PluginSetLoader>,
     calls: SessionRequestMessenger,
     /// Worker's folder in which a session's files are restored before its turns and from which they
@@ -44,7 +44,7 @@ impl WorkerTurnRunner {
     /// sessions that it has open.
     pub(super) async fn open(
         sessions: &NatsSessions,
-        hosts: Arc<WorkerHostRegistry>,
+        hosts: Arc<AgentHostRegistry>,
         sets: Arc<PluginSetLoader>,
         folder: Option<WorkerSessionFilesFolder>,
     ) -> Result<Self, NatsError> {
@@ -69,7 +69,7 @@ impl WorkerTurnRunner {
 }
 
 impl WorkerTurnExecutor for WorkerTurnRunner {
-    fn claim<'a>(
+    fn claim_session<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
@@ -92,8 +92,12 @@ impl WorkerTurnExecutor for WorkerTurnRunner {
                 held.close().await;
                 return Err(failure);
             }
-            let calls = HeldSessionRequestHandler(Arc::new(Mutex::new(host.holder.clone())));
-            let answered = match self.calls.answer(session, Arc::new(calls.clone())).await {
+            let calls = LocalSessionRequestHandler(Arc::new(Mutex::new(host.holder.clone())));
+            let answered = match self
+                .calls
+                .answer_session_requests(session, Arc::new(calls.clone()))
+                .await
+            {
                 Ok(answered) => answered,
                 Err(error) => {
                     held.close().await;
@@ -114,12 +118,12 @@ impl WorkerTurnExecutor for WorkerTurnRunner {
         })
     }
 
-    fn ready(&self) -> BoxFuture<'_, ()> {
+    fn wait_until_ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.hosts.wait_for_host())
     }
 
     fn state(&self) -> WorkerTurnExecutorState {
-        self.hosts.loaded_set_and_turn_refusal_reason()
+        self.hosts.turn_executor_state()
     }
 }
 
@@ -127,11 +131,11 @@ impl WorkerTurnExecutor for WorkerTurnRunner {
 struct WorkerClaimedSession {
     session: String,
     host: Arc<WorkerHostWithOpenSessions>,
-    hosts: Arc<WorkerHostRegistry>,
+    hosts: Arc<AgentHostRegistry>,
     sets: Arc<PluginSetLoader>,
     /// Open session; `None` if it was closed to change its plugins and could not be opened again.
     held: Option<OpenSessionHandle>,
-    calls: HeldSessionRequestHandler,
+    calls: LocalSessionRequestHandler,
     answered: SessionRequestTaskGuard,
     files: Option<ClaimedSessionFiles>,
 }
@@ -143,10 +147,10 @@ impl WorkerClaimedSession {
     async fn reopen_with_earlier_plugin_set(
         &mut self,
         input: &QueuedInput,
-    ) -> Result<Option<ReplacedHostTurnPermit>, WorkerTurnFailure> {
+    ) -> Result<Option<TurnContinuationPermit>, WorkerTurnFailure> {
         let held = self.held.as_ref();
         let wanted = held.and_then(|held| {
-            held.interrupted_turn_plugin_set_digest(&input.id)
+            held.plugin_set_digest_of_interrupted_turn(&input.id)
                 .map(str::to_owned)
         });
         let Some(wanted) = wanted.filter(|wanted| !self.host.has_loaded_plugin_set(wanted)) else {
@@ -157,10 +161,7 @@ impl WorkerClaimedSession {
             // plugins of this machine, even if that set no longer exists.
             return Err(WorkerTurnFailure::Busy);
         }
-        let earlier = self
-            .sets
-            .load_host_of_earlier_set(&wanted, &self.hosts)
-            .await;
+        let earlier = self.sets.load_host_by_digest(&wanted, &self.hosts).await;
         let Some(earlier) = earlier else {
             tracing::warn!(
                 session = self.session,
@@ -172,10 +173,10 @@ impl WorkerClaimedSession {
         if let Some(held) = self.held.take() {
             held.close().await;
         }
-        let continued = earlier.issue_continuation_permit();
+        let continued = earlier.issue_turn_continuation_permit();
         let held = earlier.holder.open_or_create_session(&self.session).await;
         self.held = Some(held.map_err(session_error_to_worker_turn_failure)?);
-        *lock(&self.calls.0) = earlier.holder.clone();
+        *lock_ignoring_poison(&self.calls.0) = earlier.holder.clone();
         self.host = earlier;
         Ok(Some(continued))
     }
@@ -191,7 +192,7 @@ impl ClaimedSession for WorkerClaimedSession {
             let Some(held) = &mut self.held else {
                 return Err(WorkerTurnFailure::Busy);
             };
-            if continued.is_none() && !self.host.is_current_host() {
+            if continued.is_none() && !self.host.is_accepting_new_turns() {
                 // The worker closes the session and claims it again with the current plugins.
                 return Err(WorkerTurnFailure::Busy);
             }
@@ -204,7 +205,7 @@ impl ClaimedSession for WorkerClaimedSession {
             let tell = async {
                 if let Some(notice) = notice {
                     teller.send_text_to_turn(notice).await;
-                    files.record_model_told_of_lost_files();
+                    files.mark_file_loss_reported();
                 }
                 std::future::pending().await
             };
@@ -224,7 +225,7 @@ impl ClaimedSession for WorkerClaimedSession {
         })
     }
 
-    fn idle(&mut self) -> BoxFuture<'_, ()> {
+    fn wait_until_idle(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let Some(held) = &self.held else {
                 return;
@@ -233,7 +234,7 @@ impl ClaimedSession for WorkerClaimedSession {
                 && held.is_turn_running()
             {
                 // A turn that a person started changes files as well, so store them after it.
-                files.record_turn_not_from_queue();
+                files.record_unqueued_turn_start();
                 held.wait_until_idle().await;
                 files.store_files_if_changed().await;
             }
@@ -273,15 +274,15 @@ fn session_error_to_worker_turn_failure(error: SessionOpenOrTurnError) -> Worker
 /// Answers requests about the sessions that an [`OpenSessionRegistry`] keeps open. The registry is
 /// replaced when a turn needs another set of plugins.
 #[derive(Clone)]
-struct HeldSessionRequestHandler(Arc<Mutex<OpenSessionRegistry>>);
+struct LocalSessionRequestHandler(Arc<Mutex<OpenSessionRegistry>>);
 
-impl SessionRequestHandler for HeldSessionRequestHandler {
+impl SessionRequestHandler for LocalSessionRequestHandler {
     fn answer(
         &self,
         session: &str,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<BoxStream<'static, Bytes>>> {
-        let answered = lock(&self.0).answer_session_request(session, request);
+        let answered = lock_ignoring_poison(&self.0).answer_session_request(session, request);
         Box::pin(async move {
             answered.await.map(|body| {
                 // The body comes from this program, and cannot fail before its end.

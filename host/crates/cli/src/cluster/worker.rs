@@ -14,10 +14,10 @@ use super::super::signals::ShutdownSignals;
 use super::super::{open, render};
 use super::args::WorkerArgs;
 use super::files::WorkerSessionFilesFolder;
-use super::hosts::{WorkerHostRegistry, WorkerHostWithOpenSessions};
+use super::hosts::{AgentHostRegistry, WorkerHostWithOpenSessions};
 use super::plugins::{PluginSetLoader, check_plugin_set_public_keys, load_new_sets_forever};
 use super::turns::WorkerTurnRunner;
-use rind_lib::beneath::{real_path, select_folders_inside};
+use rind_lib::beneath::{real_path, select_folders_below_root};
 use rind_lib::session::SessionStore;
 use rind_nats::worker::{NatsWorker, WorkerConfig};
 use rind_operator::confinement::rind_folders;
@@ -31,11 +31,11 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let settings = args.open.to_run_settings(SessionChoice::New, false)?;
     let (paths, hosts) = (
         settings.paths.clone(),
-        Arc::new(WorkerHostRegistry::without_host()),
+        Arc::new(AgentHostRegistry::new_empty()),
     );
     let folder = match args.snapshots {
         Some(max_mib) => {
-            check_folders_outside_workspace(&paths.workspace, &rind_folders(&paths))?;
+            refuse_folders_inside_workspace(&paths.workspace, &rind_folders(&paths))?;
             Some(WorkerSessionFilesFolder::open(&sessions, &paths.workspace, max_mib).await?)
         }
         None => None,
@@ -47,12 +47,12 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let (exits, loader) = if args.plugins_key.is_empty() {
         let prepared = open::prepare_session(settings).await?;
         let store = SessionStore::with_backend(Arc::new(sessions.clone()));
-        let ready = prepared.with_store(store).build_host().await?;
+        let ready = prepared.with_session_store(store).build_host().await?;
         render::print_note(&ready.run.chosen);
         let local = WorkerHostWithOpenSessions::new(&sessions, &ready.run, args.ask, None)?;
         (
             Some(ready.exits),
-            Arc::new(loader.with_local_host_until_publish(local)),
+            Arc::new(loader.with_local_host_if_unpublished(local)),
         )
     } else {
         (None, Arc::new(loader))
@@ -79,7 +79,7 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
         args.class
     ));
     #[cfg(feature = "otel")]
-    let metrics = super::metrics::WorkerMetricsExporter::from_env(worker.observer(), &name);
+    let metrics = super::metrics::WorkerMetricsExporter::from_env(worker.status_handle(), &name);
     let report = worker.run(stop).await?;
     #[cfg(feature = "otel")]
     metrics.flush_and_stop().await;
@@ -92,8 +92,8 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
 
 /// Checks that none of Rind's own folders is in a workspace whose files the worker stores and
 /// removes.
-fn check_folders_outside_workspace(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
-    let below = select_folders_inside(&real_path(workspace), own);
+fn refuse_folders_inside_workspace(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
+    let below = select_folders_below_root(&real_path(workspace), own);
     match below.first() {
         None => Ok(()),
         Some(folder) => bail!(
@@ -113,8 +113,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = real_path(root.path());
         let own = [root.join("home/.config/rind"), root.join("data")];
-        assert!(check_folders_outside_workspace(&root.join("work"), &own).is_ok());
-        let refused = check_folders_outside_workspace(&root.join("home"), &own).unwrap_err();
+        assert!(refuse_folders_inside_workspace(&root.join("work"), &own).is_ok());
+        let refused = refuse_folders_inside_workspace(&root.join("home"), &own).unwrap_err();
         assert!(refused.to_string().contains(".config/rind"), "{refused}");
     }
 }

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::Context;
 
-use super::SessionSnapshotForSlashCommands;
+use super::OpenSessionHandles;
 use crate::exit_code::{Usage, bail_usage};
 use crate::input::fence_input;
 use crate::render;
@@ -18,13 +18,13 @@ use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry};
 use rind_lib::tokens;
 
-fn read_session_log_entries(open: &SessionSnapshotForSlashCommands) -> anyhow::Result<Vec<Entry>> {
+fn read_session_log_entries(open: &OpenSessionHandles) -> anyhow::Result<Vec<Entry>> {
     let (entries, _) = open.host.store().read_entries(open.stored.id())?;
     Ok(entries)
 }
 
 /// Describes the tokens and the cost of all finished turns, and the tokens of each model.
-pub(super) fn describe_cost(open: &SessionSnapshotForSlashCommands) -> anyhow::Result<String> {
+pub(super) fn describe_cost(open: &OpenSessionHandles) -> anyhow::Result<String> {
     let (mut n_turns, mut n_cut) = (0, 0);
     let (mut usd, mut unpriced) = (0.0, 0);
     let mut usage = rind_lib::message::Usage::default();
@@ -93,11 +93,11 @@ pub(super) fn describe_cost(open: &SessionSnapshotForSlashCommands) -> anyhow::R
 
 /// Lists the parts of the system prompt, the tools and the kinds of messages with their tokens.
 pub(super) fn describe_context_token_usage(
-    open: &SessionSnapshotForSlashCommands,
+    open: &OpenSessionHandles,
     compact: &CompactConfig,
 ) -> anyhow::Result<String> {
     let entries = read_session_log_entries(open)?;
-    let turns = ledger::build_turn_ledgers(&entries);
+    let turns = ledger::build_turn_prompt_reports(&entries);
     let mut rows: Vec<(String, u64)> = Vec::new();
     if let Some(turn) = turns.iter().rev().find(|turn| !turn.parts.is_empty()) {
         let kept = turn
@@ -170,7 +170,7 @@ pub(super) fn export_session(session: &Session, file: Option<&str>) -> anyhow::R
     }
     let name = file.map_or_else(|| format!("session-{}.md", session.id()), str::to_owned);
     let path = session.host().workspace().join(name);
-    let text = session_markdown(session.id(), &messages);
+    let text = format_transcript_as_markdown(session.id(), &messages);
     let mut options = OpenOptions::new();
     let mut made = match options.write(true).create_new(true).open(&path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -184,7 +184,7 @@ pub(super) fn export_session(session: &Session, file: Option<&str>) -> anyhow::R
     Ok(format!("wrote {n} to {}", path.display()))
 }
 
-fn session_markdown(id: &str, messages: &[Message]) -> String {
+fn format_transcript_as_markdown(id: &str, messages: &[Message]) -> String {
     let mut text = format!("# Session {id}\n");
     for message in messages {
         match message.role {

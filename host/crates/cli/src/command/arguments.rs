@@ -407,7 +407,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::table::parse_test_table;
+    use crate::table::parse_test_case_table;
 
     fn schema() -> Value {
         json!({"type": "object", "properties": {
@@ -428,7 +428,7 @@ mod tests {
             path="a b" => {"path": "a b", "depth": "quick"}
             a\ b => {"path": "a b", "depth": "quick"}
         "#;
-        for [text, expected] in parse_test_table(table) {
+        for [text, expected] in parse_test_case_table(table) {
             let expected: Value = serde_json::from_str(&expected).unwrap();
             assert_eq!(
                 parse_command_arguments(&schema, &text),

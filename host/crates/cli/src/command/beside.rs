@@ -1,7 +1,7 @@
 //! Built-in commands that need only shared access to the open session, so that they work while a
 //! turn runs.
 //!
-//! Start from [`SessionSnapshotForSlashCommands`].
+//! Start from [`OpenSessionHandles`].
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const STOPPED_BY_USER_REASON: &str = "by the user";
 
 /// Handles of an open session that can be used while a running turn borrows the session.
 #[derive(Clone)]
-pub(crate) struct SessionSnapshotForSlashCommands {
+pub(crate) struct OpenSessionHandles {
     pub(super) host: Host,
     pub(super) stored: Arc<session::Session>,
     pub(super) tools: Vec<Arc<ToolSpec>>,
@@ -45,7 +45,7 @@ pub(crate) struct SessionSnapshotForSlashCommands {
     pub(super) background: BackgroundCommands,
 }
 
-impl SessionSnapshotForSlashCommands {
+impl OpenSessionHandles {
     pub(crate) fn from_session(session: &Session) -> Self {
         Self {
             host: session.host().clone(),
@@ -70,7 +70,7 @@ impl SessionSnapshotForSlashCommands {
     }
 
     /// Sets the title of the session.
-    pub(super) fn set_title(&self, title: Option<&str>) -> anyhow::Result<String> {
+    pub(super) fn set_session_title(&self, title: Option<&str>) -> anyhow::Result<String> {
         let Some(title) = title.filter(|title| !title.trim().is_empty()) else {
             bail_usage!("type a title after the command: /rename TITLE");
         };
@@ -120,7 +120,7 @@ impl SessionSnapshotForSlashCommands {
     }
 
     /// Returns the values that `/stop` accepts, each with a description.
-    pub(super) fn stop_argument_values(&self) -> Vec<(String, String)> {
+    pub(super) fn list_stop_command_arguments(&self) -> Vec<(String, String)> {
         let running = self.background.running_commands();
         let mut values: Vec<(String, String)> = running
             .iter()
@@ -133,10 +133,7 @@ impl SessionSnapshotForSlashCommands {
     }
 
     /// Stops one or all background commands; without an id, lists the background commands.
-    pub(super) fn stop_or_list_background_commands(
-        &self,
-        id: Option<&str>,
-    ) -> anyhow::Result<String> {
+    pub(super) fn handle_stop_slash_command(&self, id: Option<&str>) -> anyhow::Result<String> {
         let running = self.background.running_commands();
         let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else {
             return Ok(match running.is_empty() {
@@ -172,7 +169,7 @@ impl SessionSnapshotForSlashCommands {
             bail_usage!("the store of this session keeps no earlier versions of files");
         };
         let reader = CheckpointReader::open(&folder)?;
-        let turns = reader.changed_turn_numbers();
+        let turns = reader.turns_with_file_changes();
         let listed: Vec<String> = turns.iter().map(u32::to_string).collect();
         let turn = match turn {
             None => turns.last().copied(),
@@ -214,7 +211,7 @@ impl SlashCommandSet {
     /// Describes the session, the folder, the mode and the loaded plugins and skills.
     pub(super) fn describe_session_and_plugins_status(
         &self,
-        open: Option<&SessionSnapshotForSlashCommands>,
+        open: Option<&OpenSessionHandles>,
     ) -> String {
         let mut text = format!("rind {}", env!("CARGO_PKG_VERSION"));
         let _ = write!(text, "\nfolder   {}", self.about.paths.workspace.display());
@@ -244,10 +241,7 @@ impl SlashCommandSet {
             None => text.push_str("\nsession  none is open"),
         }
         let _ = write!(text, "\nmode     {}", self.describe_approval_mode());
-        for line in open.map_or_else(
-            Vec::new,
-            SessionSnapshotForSlashCommands::list_background_commands,
-        ) {
+        for line in open.map_or_else(Vec::new, OpenSessionHandles::list_background_commands) {
             let _ = write!(text, "\nruns     {line}");
         }
         let plugins = &self.about.plugins;

@@ -74,7 +74,7 @@ impl BuiltInSlashCommand {
         }
     }
 
-    const fn with_argument(mut self, name: &'static str, help: &'static str) -> Self {
+    const fn declare_argument(mut self, name: &'static str, help: &'static str) -> Self {
         self.argument = Some((name, help));
         self
     }
@@ -84,12 +84,12 @@ impl BuiltInSlashCommand {
         self
     }
 
-    const fn require_session(mut self) -> Self {
+    const fn mark_session_required(mut self) -> Self {
         self.is_about_session = true;
         self
     }
 
-    const fn allow_during_turn(mut self) -> Self {
+    const fn mark_allowed_during_turn(mut self) -> Self {
         self.is_beside = true;
         self
     }
@@ -115,25 +115,25 @@ impl BuiltInSlashCommand {
 /// All built-in commands, in the order of the help.
 const BUILT_IN_COMMANDS: &[BuiltInSlashCommand] = &[
     BuiltInSlashCommand::new("help", BuiltInSlashCommandId::Help, "List commands, or explain one")
-        .with_argument("command", "Name of a command")
-        .with_proposed_argument_values(own::help_argument_proposals),
+        .declare_argument("command", "Name of a command")
+        .with_proposed_argument_values(own::propose_help_command_arguments),
     BuiltInSlashCommand::new(
         "model",
         BuiltInSlashCommandId::Model,
         "Show the model, or ask another one from the next turn on",
     )
-    .with_argument(
+    .declare_argument(
         "name",
         "Name of a model of the same provider, or PROVIDER/NAME",
     )
-    .with_proposed_argument_values(own::model_argument_proposals),
+    .with_proposed_argument_values(own::propose_model_command_arguments),
     BuiltInSlashCommand::new(
         "mode",
         BuiltInSlashCommandId::Mode,
         "List the modes of approval, or switch to one",
     )
-    .with_argument("name", "ask, accept-edits, plan or full")
-    .with_proposed_argument_values(own::mode_argument_proposals),
+    .declare_argument("name", "ask, accept-edits, plan or full")
+    .with_proposed_argument_values(own::propose_mode_command_arguments),
     BuiltInSlashCommand::new(
         "status",
         BuiltInSlashCommandId::Status,
@@ -144,10 +144,10 @@ const BUILT_IN_COMMANDS: &[BuiltInSlashCommand] = &[
         BuiltInSlashCommandId::Stop,
         "Stop a command in the background, or list those that run",
     )
-    .with_argument("id", "Id of a command, as in bg-1, or `all`")
+    .declare_argument("id", "Id of a command, as in bg-1, or `all`")
     .with_proposed_argument_values(own::propose_stop_command_arguments)
-    .require_session()
-    .allow_during_turn(),
+    .mark_session_required()
+    .mark_allowed_during_turn(),
     BuiltInSlashCommand::new(
         "plugins",
         BuiltInSlashCommandId::Plugins,
@@ -168,104 +168,104 @@ const BUILT_IN_COMMANDS: &[BuiltInSlashCommand] = &[
         BuiltInSlashCommandId::Done,
         "End the skills that stay active from turn to turn",
     )
-    .require_session(),
+    .mark_session_required(),
     BuiltInSlashCommand::new(
         "cost",
         BuiltInSlashCommandId::Cost,
         "Show tokens and cost of this session",
     )
-    .require_session()
-    .allow_during_turn(),
+    .mark_session_required()
+    .mark_allowed_during_turn(),
     BuiltInSlashCommand::new(
         "context",
         BuiltInSlashCommandId::Context,
         "Show what fills the model's context window",
     )
-    .require_session()
-    .allow_during_turn(),
+    .mark_session_required()
+    .mark_allowed_during_turn(),
     BuiltInSlashCommand::new(
         "compact",
         BuiltInSlashCommandId::Compact,
         "Replace older messages with a summary now",
     )
-    .require_session(),
+    .mark_session_required(),
     BuiltInSlashCommand::new(
         "diff",
         BuiltInSlashCommandId::Diff,
         "Show which files a turn changed, with the changed lines",
     )
-    .with_argument(
+    .declare_argument(
         "turn",
         "Number of the turn; default: the last turn that changed files",
     )
-    .require_session()
-    .allow_during_turn(),
+    .mark_session_required()
+    .mark_allowed_during_turn(),
     BuiltInSlashCommand::new(
         "undo",
         BuiltInSlashCommandId::Undo,
         "Take back the last turn: the conversation, the files, or both",
     )
-    .with_argument(
+    .declare_argument(
         "parts",
         "`conversation`, `files` or `both`; add `overwrite` to restore files that were changed since",
     )
-    .with_proposed_argument_values(own::undo_argument_proposals)
-    .require_session(),
+    .with_proposed_argument_values(own::propose_undo_command_arguments)
+    .mark_session_required(),
     BuiltInSlashCommand::new(
         "rewind",
         BuiltInSlashCommandId::Rewind,
         "Go back to before a turn, as /undo does; without a number, list turns",
     )
-    .with_argument("turn", "Number of the turn, then the arguments of /undo")
-    .require_session(),
+    .declare_argument("turn", "Number of the turn, then the arguments of /undo")
+    .mark_session_required(),
     BuiltInSlashCommand::new(
         "continue",
         BuiltInSlashCommandId::Continue,
         "Continue the turn that was interrupted when the program ended",
     )
-    .require_session(),
+    .mark_session_required(),
     BuiltInSlashCommand::new(
         "fork",
         BuiltInSlashCommandId::Fork,
         "Copy this session and continue in the copy",
     )
-    .require_session(),
+    .mark_session_required(),
     BuiltInSlashCommand::new("rename", BuiltInSlashCommandId::Rename, "Give this session a title")
-        .with_argument("title", "The title, a few words")
+        .declare_argument("title", "The title, a few words")
         .require_argument()
-        .require_session()
-        .allow_during_turn(),
+        .mark_session_required()
+        .mark_allowed_during_turn(),
     BuiltInSlashCommand::new(
         "copy",
         BuiltInSlashCommandId::Copy,
         "Put the last answer into the clipboard, through the terminal",
     )
-    .require_session()
-    .allow_during_turn(),
+    .mark_session_required()
+    .mark_allowed_during_turn(),
     BuiltInSlashCommand::new(
         "export",
         BuiltInSlashCommandId::Export,
         "Write the conversation to a Markdown file",
     )
-    .with_argument(
+    .declare_argument(
         "file",
         "File to write, relative to the workspace; it must not exist yet",
     )
-    .require_session(),
+    .mark_session_required(),
     BuiltInSlashCommand::new(
         "resume",
         BuiltInSlashCommandId::Resume,
         "List sessions of this folder, or continue one",
     )
-    .with_argument("session", "Id of a session, the beginning of an id, or `last`")
-    .with_proposed_argument_values(own::resume_argument_proposals),
+    .declare_argument("session", "Id of a session, the beginning of an id, or `last`")
+    .with_proposed_argument_values(own::propose_resume_command_arguments),
     BuiltInSlashCommand::new(
         "new",
         BuiltInSlashCommandId::New,
         "Begin a new conversation; this one is kept",
     )
-    .require_session(),
-    BuiltInSlashCommand::new("clear", BuiltInSlashCommandId::New, "The same as /new").require_session(),
+    .mark_session_required(),
+    BuiltInSlashCommand::new("clear", BuiltInSlashCommandId::New, "The same as /new").mark_session_required(),
     BuiltInSlashCommand::new(
         "init",
         BuiltInSlashCommandId::Init,
@@ -276,7 +276,7 @@ const BUILT_IN_COMMANDS: &[BuiltInSlashCommand] = &[
         BuiltInSlashCommandId::Reload,
         "Reload settings, plugins, skills and templates, and continue this session",
     )
-    .require_session(),
+    .mark_session_required(),
     BuiltInSlashCommand::new("quit", BuiltInSlashCommandId::Quit, "End the program"),
 ];
 
@@ -284,7 +284,7 @@ pub(super) fn built_in_names() -> impl Iterator<Item = &'static str> {
     BUILT_IN_COMMANDS.iter().map(|command| command.name)
 }
 
-pub(super) fn built_in_entries() -> Vec<SlashCommandDefinition> {
+pub(super) fn built_in_command_definitions() -> Vec<SlashCommandDefinition> {
     let entry = |command: &'static BuiltInSlashCommand| SlashCommandDefinition {
         name: command.name.to_owned(),
         description: command.description.to_owned(),

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use super::helper::TemplateRenderer;
+use super::helper::TemplateRenderBackend;
 use super::template::CommandTemplate;
 use super::{
     MAX_COMMAND_DESCRIPTION_BYTES, SlashCommandDefinition, SlashCommandImplementation,
     SlashCommandOrigin, is_valid_template_name, user_prompts_folder,
 };
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::paths::{Paths, file_stem};
+use rind_lib::paths::{RindPaths, file_stem};
 use rind_lib::plugin::commands::CommandSpec;
 use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin};
 use rind_lib::plugin::prompts::{
@@ -24,9 +24,9 @@ use rind_mcp::ApprovedServerPrompts;
 use rind_operator::project_commands::read_commands;
 
 /// Reads the templates in the folder `prompts` next to the user's settings.
-pub(super) fn read_user_template_commands(paths: &Paths) -> Vec<SlashCommandDefinition> {
+pub(super) fn read_user_template_commands(paths: &RindPaths) -> Vec<SlashCommandDefinition> {
     let files = rind_lib::plugin::prompts::read_prompt_files(&user_prompts_folder(paths), None);
-    prompt_command_entries(files, &SlashCommandOrigin::User)
+    commands_from_prompt_files(files, &SlashCommandOrigin::User)
 }
 
 /// Lists the commands of all loaded plugins, and the templates in their folders.
@@ -40,7 +40,7 @@ pub(super) fn commands_of_plugin(plugin: &LoadedPlugin) -> Vec<SlashCommandDefin
     let origin = SlashCommandOrigin::Plugin(plugin.trust, plugin.manifest.name.clone());
     let own = plugin.commands.iter();
     let own = own.map(|spec| plugin_command_entry(plugin, spec, &origin));
-    own.chain(prompt_command_entries(plugin.prompts.clone(), &origin))
+    own.chain(commands_from_prompt_files(plugin.prompts.clone(), &origin))
         .collect()
 }
 
@@ -63,7 +63,7 @@ fn plugin_command_entry(
 /// Lists the project's templates and its slash commands for Claude Code, from the copy of their
 /// files that was made when the project was trusted.
 pub(super) fn commands_of_project(
-    paths: &Paths,
+    paths: &RindPaths,
     held: &InMemoryFolder,
 ) -> Vec<SlashCommandDefinition> {
     let own = rind_lib::plugin::prompts::read_prompt_files(
@@ -78,7 +78,7 @@ pub(super) fn commands_of_project(
         own.iter().any(|own| file_stem(&own.path) == name)
     };
     files.extend(commands.filter(|file| !is_own(file)));
-    prompt_command_entries(files.into(), &SlashCommandOrigin::Project)
+    commands_from_prompt_files(files.into(), &SlashCommandOrigin::Project)
 }
 
 /// Lists the skills that a person may run, and the unusable skills with the reason.
@@ -129,7 +129,7 @@ pub(super) fn mcp_prompts_to_commands(
 
 /// Returns the id of a skill without the prefix `plugin:`.
 fn strip_plugin_prefix<'a>(id: &'a str, source: &Source) -> &'a str {
-    let plugin = source.plugin();
+    let plugin = source.plugin_name();
     let own = plugin.and_then(|plugin| id.strip_prefix(plugin)?.strip_prefix(':'));
     own.unwrap_or(id)
 }
@@ -147,13 +147,13 @@ fn create_unusable_skill_entry(skill: &UnusableSkill) -> SlashCommandDefinition 
 /// reason.
 pub(super) async fn mark_broken_command_templates(
     entries: &mut [SlashCommandDefinition],
-    helper: &TemplateRenderer,
+    helper: &TemplateRenderBackend,
 ) {
     let sources: Vec<&str> = entries
         .iter()
         .filter_map(|entry| match &entry.kind {
             SlashCommandImplementation::Template(template) => {
-                Some(template.body_at_original_line_numbers())
+                Some(template.body_with_line_padding())
             }
             _ => None,
         })
@@ -179,7 +179,7 @@ pub(super) async fn mark_broken_command_templates(
     }
 }
 
-fn prompt_command_entries(
+fn commands_from_prompt_files(
     files: Arc<[PromptTemplateFile]>,
     origin: &SlashCommandOrigin,
 ) -> Vec<SlashCommandDefinition> {
@@ -187,7 +187,7 @@ fn prompt_command_entries(
     let mut entries: Vec<SlashCommandDefinition> = files
         .iter()
         .take(MAX_TEMPLATES_PER_FOLDER)
-        .map(|file| prompt_command_entry(file, origin))
+        .map(|file| command_from_prompt_file(file, origin))
         .collect();
     if let Some(file) = files.get(MAX_TEMPLATES_PER_FOLDER) {
         let why = format!(
@@ -198,7 +198,7 @@ fn prompt_command_entries(
     entries
 }
 
-fn prompt_command_entry(
+fn command_from_prompt_file(
     file: &PromptTemplateFile,
     origin: &SlashCommandOrigin,
 ) -> SlashCommandDefinition {

@@ -49,7 +49,7 @@ pub(super) fn describe_all_commands(commands: &SlashCommandSet) -> String {
         }
         let usage = command_usage_line(&list.unambiguous_command_name(at, entry), entry);
         let mut description = entry.description.clone();
-        if let Some(other) = list.find_command_shadowing(at, entry) {
+        if let Some(other) = list.find_shadowing_command(at, entry) {
             description += &format!(" (shadowed by /{} of {})", entry.name, other.origin);
         }
         if usage.chars().count() > MAX_USAGE_COLUMN_CHARS {
@@ -105,7 +105,7 @@ pub(super) fn describe_command(commands: &SlashCommandSet, name: &str) -> Result
     if !entry.may.is_empty() {
         lines.push(format!("may: {}", entry.may.join("; ")));
     }
-    if let Some(other) = list.find_command_shadowing(at, entry) {
+    if let Some(other) = list.find_shadowing_command(at, entry) {
         lines.push(format!("shadowed by /{} of {}", entry.name, other.origin));
     }
     Ok(lines.join("\n"))

@@ -1,7 +1,7 @@
 //! Parses and renders templates in a separate process, with limits on memory, stack and time.
 //!
 //! Templates are untrusted. The process reads its jobs from a private folder, and writes a line
-//! there for each finished job. Start from [`TemplateRenderer`].
+//! there for each finished job. Start from [`TemplateRenderBackend`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,13 +20,13 @@ use super::language::{self, TemplateFault};
 use rind_lib::tool::process::FinishedProcess;
 
 /// Hidden subcommand that starts the process in which templates are parsed and rendered.
-pub(crate) const TEMPLATE_WORKER_SUBCOMMAND: &str = "__template";
+pub(crate) const TEMPLATE_RENDERER_SUBCOMMAND: &str = "__template";
 
 /// Limits of the process that renders templates. An ordinary template takes milliseconds and little
 /// memory, far less than its fuel would let it allocate. The stack is several times as large as the
 /// deepest nesting of the parser needs.
 const TEMPLATE_WORKER_LIMITS: WorkerProcessSpec = WorkerProcessSpec {
-    command: TEMPLATE_WORKER_SUBCOMMAND,
+    command: TEMPLATE_RENDERER_SUBCOMMAND,
     name: "renders templates",
     deadline: Duration::from_secs(30),
     max_cpu_seconds: 2,
@@ -36,7 +36,7 @@ const TEMPLATE_WORKER_LIMITS: WorkerProcessSpec = WorkerProcessSpec {
 
 /// Maximum number of processes that may die while templates are checked. After that, the remaining
 /// templates are not checked.
-const MAX_DEAD_TEMPLATE_WORKERS: usize = 3;
+const MAX_TEMPLATE_RENDERER_CRASHES: usize = 3;
 
 /// Reason why a template was not parsed or rendered.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ pub(super) enum TemplateRenderError {
 }
 
 /// Parses and renders templates.
-pub(super) enum TemplateRenderer {
-    /// Path of a program that understands [`TEMPLATE_WORKER_SUBCOMMAND`], normally Rind's own
+pub(super) enum TemplateRenderBackend {
+    /// Path of a program that understands [`TEMPLATE_RENDERER_SUBCOMMAND`], normally Rind's own
     /// binary.
     Program(PathBuf),
     /// Runs the jobs in this process, without limits.
@@ -59,7 +59,7 @@ pub(super) enum TemplateRenderer {
 /// Job of the helper process: a template to render with `arguments`. Without arguments, the process
 /// only returns the variables that the template uses.
 #[derive(Serialize, Deserialize)]
-struct TemplateJob<'a> {
+struct TemplateRenderRequest<'a> {
     source: Cow<'a, str>,
     arguments: Option<Cow<'a, Value>>,
 }
@@ -70,7 +70,7 @@ enum TemplateResult {
     Text(String),
 }
 
-impl TemplateJob<'_> {
+impl TemplateRenderRequest<'_> {
     fn run(&self) -> Result<TemplateResult, TemplateFault> {
         match &self.arguments {
             Some(arguments) => {
@@ -81,7 +81,7 @@ impl TemplateJob<'_> {
     }
 }
 
-impl TemplateRenderer {
+impl TemplateRenderBackend {
     /// Returns for each template the variables that it uses but does not set.
     pub(super) async fn find_undeclared_template_variables(
         &self,
@@ -91,18 +91,18 @@ impl TemplateRenderer {
         let mut n_ended = 0;
         while names.len() < sources.len() {
             let left = sources.iter().skip(names.len());
-            if n_ended == MAX_DEAD_TEMPLATE_WORKERS {
+            if n_ended == MAX_TEMPLATE_RENDERER_CRASHES {
                 let why = "not checked: other templates ended the process that checks them";
                 names.extend(left.map(|_| Err(TemplateRenderError::Ended(why.to_owned()))));
                 break;
             }
-            let jobs = left.map(|source| TemplateJob {
+            let jobs = left.map(|source| TemplateRenderRequest {
                 source: Cow::Borrowed(*source),
                 arguments: None,
             });
             let none = CancellationToken::new();
             let (done, ended) = match self
-                .run_template_jobs_in_sandbox(jobs.collect(), &none)
+                .render_templates_in_sandbox(jobs.collect(), &none)
                 .await
             {
                 Ok(ran) => ran,
@@ -136,12 +136,12 @@ impl TemplateRenderer {
         arguments: &Value,
         cancel: &CancellationToken,
     ) -> Result<String, TemplateRenderError> {
-        let job = TemplateJob {
+        let job = TemplateRenderRequest {
             source: Cow::Borrowed(source),
             arguments: Some(Cow::Borrowed(arguments)),
         };
         let (done, ended) = self
-            .run_template_jobs_in_sandbox(vec![job], cancel)
+            .render_templates_in_sandbox(vec![job], cancel)
             .await
             .map_err(TemplateRenderError::Ended)?;
         match (done.into_iter().next(), ended) {
@@ -159,9 +159,9 @@ impl TemplateRenderer {
     ///
     /// # Errors
     /// The reason why the process could not be started.
-    async fn run_template_jobs_in_sandbox(
+    async fn render_templates_in_sandbox(
         &self,
-        jobs: Vec<TemplateJob<'_>>,
+        jobs: Vec<TemplateRenderRequest<'_>>,
         cancel: &CancellationToken,
     ) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, Option<String>), String> {
         match self {
@@ -175,14 +175,14 @@ impl TemplateRenderer {
                 Ok((done, left))
             }
             #[cfg(test)]
-            Self::Here => Ok((jobs.iter().map(TemplateJob::run).collect(), None)),
+            Self::Here => Ok((jobs.iter().map(TemplateRenderRequest::run).collect(), None)),
         }
     }
 }
 
 async fn run_jobs_in_helper_process(
     program: &Path,
-    jobs: &[TemplateJob<'_>],
+    jobs: &[TemplateRenderRequest<'_>],
     cancel: &CancellationToken,
 ) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, FinishedProcess), String> {
     let jobs = serde_json::to_vec(jobs).map_err(|error| error.to_string())?;
@@ -197,19 +197,19 @@ async fn run_jobs_in_helper_process(
 }
 
 /// Runs as the main function of the process that renders templates. `args` are the arguments after
-/// [`TEMPLATE_WORKER_SUBCOMMAND`].
+/// [`TEMPLATE_RENDERER_SUBCOMMAND`].
 ///
 /// # Errors
 /// The reason why not all jobs were done, which the caller prints to standard error.
 pub(crate) fn template_helper_process_main(
     args: impl Iterator<Item = OsString>,
 ) -> Result<(), String> {
-    TEMPLATE_WORKER_LIMITS.main(args, run_template_jobs)
+    TEMPLATE_WORKER_LIMITS.run_worker_entry_point(args, process_render_requests)
 }
 
-fn run_template_jobs(folder: &Path) -> std::io::Result<()> {
+fn process_render_requests(folder: &Path) -> std::io::Result<()> {
     let jobs = fs::read(folder.join(WORKER_INPUT_FILE_NAME))?;
-    let jobs: Vec<TemplateJob> = serde_json::from_slice(&jobs)?;
+    let jobs: Vec<TemplateRenderRequest> = serde_json::from_slice(&jobs)?;
     let mut output = File::create(folder.join(WORKER_OUTPUT_FILE_NAME))?;
     for job in &jobs {
         let mut line = serde_json::to_vec(&job.run())?;

@@ -28,7 +28,7 @@ pub(super) struct TemplateFault {
 /// # Errors
 /// The template cannot be parsed.
 pub(super) fn find_undeclared_variables(source: &str) -> Result<BTreeSet<String>, TemplateFault> {
-    let environment = build_environment();
+    let environment = create_template_environment();
     let parsed = environment.template_from_named_str("template", source);
     let parsed = parsed.map_err(|error| template_fault(&error))?;
     Ok(parsed.undeclared_variables(false).into_iter().collect())
@@ -39,7 +39,7 @@ pub(super) fn find_undeclared_variables(source: &str) -> Result<BTreeSet<String>
 /// # Errors
 /// The template cannot be parsed or rendered.
 pub(super) fn render_template(source: &str, arguments: &Value) -> Result<String, TemplateFault> {
-    let environment = build_environment();
+    let environment = create_template_environment();
     let parsed = environment.template_from_named_str("template", source);
     parsed
         .and_then(|template| template.render(minijinja::value::Serde(arguments)))
@@ -48,7 +48,7 @@ pub(super) fn render_template(source: &str, arguments: &Value) -> Result<String,
 
 /// Returns an environment without a loader or other templates. Printing an undefined value fails;
 /// testing whether it is defined does not.
-fn build_environment() -> Environment<'static> {
+fn create_template_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);

@@ -40,7 +40,7 @@ impl RankedSlashCommandList {
     /// Returns the command before `entry` in this list that has the same name, and is therefore
     /// called instead of `entry` by the name alone. A prompt of an MCP server can be shadowed only
     /// by a prompt of the same server, because it is always called with the server's name.
-    pub(super) fn find_command_shadowing(
+    pub(super) fn find_shadowing_command(
         &self,
         at: usize,
         entry: &SlashCommandDefinition,
@@ -64,7 +64,7 @@ impl RankedSlashCommandList {
         at: usize,
         entry: &SlashCommandDefinition,
     ) -> String {
-        match self.find_command_shadowing(at, entry) {
+        match self.find_shadowing_command(at, entry) {
             None if !entry.is_mcp_server_prompt() => entry.name.clone(),
             _ => format!("{}:{}", entry.origin.command_name_prefix(), entry.name),
         }

@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 
-pub(super) use self::beside::SessionSnapshotForSlashCommands;
+pub(super) use self::beside::OpenSessionHandles;
 use self::built_in::BuiltInSlashCommand;
-use self::helper::TemplateRenderer;
+use self::helper::TemplateRenderBackend;
 use self::list::RankedSlashCommandList;
 use self::origin::SlashCommandOrigin;
 pub(super) use self::prompts::CommandsServedAsMcpPrompts;
@@ -39,12 +39,12 @@ use super::open::OptionalTerminalQuestionSender;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::host::InputCompletionRequest;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::message::PromptImageAttachment;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin};
 use rind_lib::provider::{Provider, SelectedProviderAndModel};
-use rind_lib::skill::{SessionSkills, Skill, key};
+use rind_lib::skill::{SessionSkills, Skill, normalize_skill_name};
 use rind_lib::tool::policy::SharedApprovalMode;
 use rind_mcp::ApprovedServerPrompts;
 
@@ -58,18 +58,18 @@ const MAX_COMMAND_NAME_BYTES: usize = 64;
 pub(super) struct SlashCommandSet {
     list: RwLock<RankedSlashCommandList>,
     about: BuiltInCommandContext,
-    helper: TemplateRenderer,
+    helper: TemplateRenderBackend,
     /// Channel for questions to the person at the terminal; `None` outside a session.
     asker: Mutex<OptionalTerminalQuestionSender>,
     /// The open session; `None` if no session is open.
-    open: Mutex<Option<SessionSnapshotForSlashCommands>>,
+    open: Mutex<Option<OpenSessionHandles>>,
     /// Names of the models that the server listed; empty until the server was asked.
     models: Mutex<Vec<String>>,
 }
 
 /// Parts of the host that built-in commands show and change.
 pub(super) struct BuiltInCommandContext {
-    pub(super) paths: Paths,
+    pub(super) paths: RindPaths,
     pub(super) plugins: Arc<FoundPluginSet>,
     /// Permission rules of the settings, one line of text each.
     pub(super) rules: Vec<String>,
@@ -98,12 +98,12 @@ struct SlashCommandDefinition {
 }
 
 impl SlashCommandDefinition {
-    /// Whether a typed name calls this command. Names of skills are compared by their [`key`],
-    /// which ignores case and invisible characters.
+    /// Whether a typed name calls this command. Names of skills are compared by their
+    /// [`normalize_skill_name`], which ignores case and invisible characters.
     fn matches_typed_name(&self, name: &str) -> bool {
         self.name == name
             || matches!(self.kind, SlashCommandImplementation::Skill(_))
-                && key(&self.name) == key(name)
+                && normalize_skill_name(&self.name) == normalize_skill_name(name)
     }
 
     /// Whether the command is a prompt of an MCP server.
@@ -238,15 +238,15 @@ pub(super) struct ProjectCommandTemplate {
 }
 
 /// Returns the templates of a project.
-pub(super) fn project_templates(
-    paths: &Paths,
+pub(super) fn list_project_command_templates(
+    paths: &RindPaths,
     held: &InMemoryFolder,
 ) -> Vec<ProjectCommandTemplate> {
     let entries = find::commands_of_project(paths, held).into_iter();
     let templates = entries.map(|entry| ProjectCommandTemplate {
         text: match &entry.kind {
             SlashCommandImplementation::Template(template) => {
-                template.body_at_original_line_numbers().to_owned()
+                template.body_with_line_padding().to_owned()
             }
             _ => String::new(),
         },
@@ -281,15 +281,16 @@ impl SlashCommandSet {
         project: Option<&InMemoryFolder>,
         program: PathBuf,
     ) -> Self {
-        Self::new_with_template_renderer(about, project, TemplateRenderer::Program(program)).await
+        Self::new_with_template_renderer(about, project, TemplateRenderBackend::Program(program))
+            .await
     }
 
     async fn new_with_template_renderer(
         about: BuiltInCommandContext,
         project: Option<&InMemoryFolder>,
-        helper: TemplateRenderer,
+        helper: TemplateRenderBackend,
     ) -> Self {
-        let mut entries = built_in::built_in_entries();
+        let mut entries = built_in::built_in_command_definitions();
         entries.extend(find::read_user_template_commands(&about.paths));
         entries.extend(find::plugin_commands(&about.plugins));
         entries.extend(
@@ -314,51 +315,51 @@ impl SlashCommandSet {
 
     /// Sets the channel through which commands ask the person at the terminal.
     pub(super) fn set_question_asker(&self, asker: OptionalTerminalQuestionSender) {
-        *lock(&self.asker) = asker;
+        *lock_ignoring_poison(&self.asker) = asker;
     }
 
     /// Records the open session, so that commands can read it while a turn borrows the session.
-    pub(super) fn set_open_session(&self, open: SessionSnapshotForSlashCommands) {
-        *lock(&self.open) = Some(open);
+    pub(super) fn set_open_session(&self, open: OpenSessionHandles) {
+        *lock_ignoring_poison(&self.open) = Some(open);
     }
 
     /// Drops the reference to the open session, which would keep the session's file locked.
     pub(super) fn drop_open_session_reference(&self) {
-        *lock(&self.open) = None;
+        *lock_ignoring_poison(&self.open) = None;
     }
 
     /// Records the model that the open session uses from now on.
     pub(super) fn set_open_session_model(&self, selected: &SelectedProviderAndModel) {
-        if let Some(open) = &mut *lock(&self.open) {
+        if let Some(open) = &mut *lock_ignoring_poison(&self.open) {
             open.provider = selected.provider.clone();
             open.model.clone_from(&selected.model);
         }
-        lock(&self.models).clear();
+        lock_ignoring_poison(&self.models).clear();
     }
 
     /// Returns the provider and the model name of the open session.
-    pub(super) fn open_session_model(&self) -> Option<(Arc<dyn Provider>, String)> {
-        let open = lock(&self.open);
+    pub(super) fn model_of_open_session(&self) -> Option<(Arc<dyn Provider>, String)> {
+        let open = lock_ignoring_poison(&self.open);
         open.as_ref()
             .map(|open| (open.provider.clone(), open.model.clone()))
     }
 
-    fn open_session_snapshot(&self) -> Option<SessionSnapshotForSlashCommands> {
-        lock(&self.open).clone()
+    fn open_session_snapshot(&self) -> Option<OpenSessionHandles> {
+        lock_ignoring_poison(&self.open).clone()
     }
 
     /// Sets the model names that `/model` proposes.
     pub(super) fn set_model_names_to_propose(&self, names: Vec<String>) {
-        *lock(&self.models) = names;
+        *lock_ignoring_poison(&self.models) = names;
     }
 
     /// Returns the names of the models that the provider's server listed.
     pub(super) fn model_names_to_propose(&self) -> Vec<String> {
-        lock(&self.models).clone()
+        lock_ignoring_poison(&self.models).clone()
     }
 
     fn terminal_question_sender(&self) -> OptionalTerminalQuestionSender {
-        lock(&self.asker).clone()
+        lock_ignoring_poison(&self.asker).clone()
     }
 
     /// Returns a line with the reason for each template that cannot be used. Faults of skills are
@@ -443,7 +444,7 @@ impl SlashCommandSet {
     }
 
     /// Whether calls that do more than read are only described and not run.
-    pub(super) fn is_dry_run(&self) -> bool {
+    pub(super) fn is_dry_run_session(&self) -> bool {
         self.about.is_dry_run
     }
 
@@ -467,7 +468,7 @@ impl SlashCommandSet {
     }
 
     /// Whether a call invokes a built-in command that works without a session.
-    pub(super) fn is_built_in_call_without_session(&self, call: &SlashCommandCall) -> bool {
+    pub(super) fn can_run_without_session(&self, call: &SlashCommandCall) -> bool {
         matches!(&call.entry.kind, SlashCommandImplementation::BuiltIn(command) if !command.is_about_session)
     }
 
@@ -535,7 +536,7 @@ impl SlashCommandSet {
 /// Returns a line with the reason for each template that cannot be used: templates of the user, of
 /// plugins and, if trusted, of the project.
 pub(super) async fn find_all_template_faults(
-    paths: &Paths,
+    paths: &RindPaths,
     plugins: &FoundPluginSet,
     project: Option<&InMemoryFolder>,
     program: PathBuf,
@@ -547,7 +548,8 @@ pub(super) async fn find_all_template_faults(
             .into_iter()
             .flat_map(|held| find::commands_of_project(paths, held)),
     );
-    find::mark_broken_command_templates(&mut entries, &TemplateRenderer::Program(program)).await;
+    find::mark_broken_command_templates(&mut entries, &TemplateRenderBackend::Program(program))
+        .await;
     entries
         .iter()
         .filter_map(SlashCommandDefinition::broken_template_warning_line)
@@ -555,7 +557,7 @@ pub(super) async fn find_all_template_faults(
 }
 
 /// Returns the folder of the user's own templates.
-fn user_prompts_folder(paths: &Paths) -> PathBuf {
+fn user_prompts_folder(paths: &RindPaths) -> PathBuf {
     paths.config.join("prompts")
 }
 

@@ -25,13 +25,13 @@ impl SlashCommandOrigin {
         match self {
             Self::BuiltIn => (0, ""),
             Self::User => (1, ""),
-            Self::Plugin(trust, name) => (name_lookup_rank_for_trust(*trust), name),
+            Self::Plugin(trust, name) => (command_precedence_by_trust(*trust), name),
             Self::Project => (5, ""),
-            Self::Skill(trust, Source::Plugin(name)) => (name_lookup_rank_for_trust(*trust), name),
+            Self::Skill(trust, Source::Plugin(name)) => (command_precedence_by_trust(*trust), name),
             // Rank skills after the templates of the same origin.
             Self::Skill(Trust::User, _) => (1, "skills"),
             Self::Skill(Trust::Project, _) => (5, "skills"),
-            Self::Skill(trust, _) => (name_lookup_rank_for_trust(*trust), "skills"),
+            Self::Skill(trust, _) => (command_precedence_by_trust(*trust), "skills"),
             Self::Server(name) => (8, name),
         }
     }
@@ -75,7 +75,7 @@ impl std::fmt::Display for SlashCommandOrigin {
 
 /// Returns the precedence of the commands of a plugin with this trust; a lower number takes
 /// precedence.
-fn name_lookup_rank_for_trust(trust: Trust) -> u8 {
+fn command_precedence_by_trust(trust: Trust) -> u8 {
     match trust {
         Trust::Managed => 2,
         Trust::Package => 3,

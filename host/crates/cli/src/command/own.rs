@@ -7,14 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::built_in::{BuiltInSlashCommand, BuiltInSlashCommandId};
 use super::{
-    PostCommandSessionAction, SessionSnapshotForSlashCommands, SlashCommandImplementation,
+    OpenSessionHandles, PostCommandSessionAction, SlashCommandImplementation,
     SlashCommandRunOutcome, SlashCommandSet, about, help, rewind,
 };
 use crate::exit_code::{Usage, bail_usage};
 use crate::render;
 use rind_lib::host::Session;
 use rind_lib::plugin::load::PluginSkipReason;
-use rind_lib::session::{SessionHead, SessionStore};
+use rind_lib::session::{SessionStore, SessionSummary};
 use rind_lib::skill::Skill;
 use rind_lib::tool::policy::ApprovalMode;
 
@@ -27,7 +27,7 @@ workspace. If the file exists, improve it and keep what is right in it. Say, as 
 layout of its folders, the commands that build, test, format and check it, rules of its code that are not obvious, and traps. \
 Use only what you read in files or saw a command do; do not invent anything. At most 60 lines, no general advice.";
 
-pub(super) async fn run_built_in(
+pub(super) async fn run_built_in_command(
     commands: &SlashCommandSet,
     command: &BuiltInSlashCommand,
     arguments: &Value,
@@ -77,7 +77,7 @@ pub(super) async fn run_built_in(
         }
         BuiltInSlashCommandId::Export => about::export_session(session, argument)?,
         _ => {
-            let open = SessionSnapshotForSlashCommands::from_session(session);
+            let open = OpenSessionHandles::from_session(session);
             return run_built_in_beside_running_turn(commands, command, argument, Some(&open));
         }
     }))
@@ -89,7 +89,7 @@ fn run_built_in_beside_running_turn(
     commands: &SlashCommandSet,
     command: &BuiltInSlashCommand,
     argument: Option<&str>,
-    open: Option<&SessionSnapshotForSlashCommands>,
+    open: Option<&OpenSessionHandles>,
 ) -> anyhow::Result<SlashCommandRunOutcome> {
     let needs_open = || {
         let why = format!("/{} needs a session, and none is open", command.name);
@@ -101,7 +101,7 @@ fn run_built_in_beside_running_turn(
             about::describe_context_token_usage(needs_open()?, &commands.about.compact)?
         }
         BuiltInSlashCommandId::Diff => needs_open()?.describe_turn_file_changes(argument)?,
-        BuiltInSlashCommandId::Rename => needs_open()?.set_title(argument)?,
+        BuiltInSlashCommandId::Rename => needs_open()?.set_session_title(argument)?,
         BuiltInSlashCommandId::Copy => {
             let text = needs_open()?.read_last_answer()?;
             return Ok(SlashCommandRunOutcome::Action(
@@ -109,7 +109,7 @@ fn run_built_in_beside_running_turn(
             ));
         }
         BuiltInSlashCommandId::Status => commands.describe_session_and_plugins_status(open),
-        BuiltInSlashCommandId::Stop => needs_open()?.stop_or_list_background_commands(argument)?,
+        BuiltInSlashCommandId::Stop => needs_open()?.handle_stop_slash_command(argument)?,
         BuiltInSlashCommandId::Mode => commands.switch_or_list_approval_modes(argument)?,
         BuiltInSlashCommandId::New => {
             return Ok(SlashCommandRunOutcome::Action(
@@ -298,18 +298,18 @@ fn build_session_id_and_summary_rows(
 ) -> anyhow::Result<Vec<(String, String)>> {
     let paths = &commands.about.paths;
     let rows = SessionStore::new(paths.sessions())
-        .list_session_heads()?
+        .list_session_summaries()?
         .rows;
     let here = rows
         .iter()
         .filter(|row| std::path::Path::new(&row.workspace) == paths.workspace);
     let now = rind_lib::clock::now_ms();
-    let row = |row: &SessionHead| (row.id.clone(), render::session::describe_session(row, now));
+    let row = |row: &SessionSummary| (row.id.clone(), render::session::describe_session(row, now));
     Ok(here.take(MAX_LISTED_SESSIONS).map(row).collect())
 }
 
 /// Returns the models to propose for `/model`; none until the server has listed them.
-pub(super) fn model_argument_proposals(commands: &SlashCommandSet) -> Vec<(String, String)> {
+pub(super) fn propose_model_command_arguments(commands: &SlashCommandSet) -> Vec<(String, String)> {
     let names = commands.model_names_to_propose().into_iter();
     names.map(|name| (name, String::new())).collect()
 }
@@ -317,11 +317,11 @@ pub(super) fn model_argument_proposals(commands: &SlashCommandSet) -> Vec<(Strin
 /// Returns the background commands to propose for `/stop`.
 pub(super) fn propose_stop_command_arguments(commands: &SlashCommandSet) -> Vec<(String, String)> {
     let open = commands.open_session_snapshot();
-    open.map_or_else(Vec::new, |open| open.stop_argument_values())
+    open.map_or_else(Vec::new, |open| open.list_stop_command_arguments())
 }
 
 /// Returns the approval modes to propose for `/mode`.
-pub(super) fn mode_argument_proposals(_: &SlashCommandSet) -> Vec<(String, String)> {
+pub(super) fn propose_mode_command_arguments(_: &SlashCommandSet) -> Vec<(String, String)> {
     let modes = ApprovalMode::ALL.into_iter();
     modes
         .map(|mode| (mode.name().to_owned(), mode.description().to_owned()))
@@ -329,14 +329,16 @@ pub(super) fn mode_argument_proposals(_: &SlashCommandSet) -> Vec<(String, Strin
 }
 
 /// Returns the sessions to propose for `/resume`.
-pub(super) fn resume_argument_proposals(commands: &SlashCommandSet) -> Vec<(String, String)> {
+pub(super) fn propose_resume_command_arguments(
+    commands: &SlashCommandSet,
+) -> Vec<(String, String)> {
     let mut rows = build_session_id_and_summary_rows(commands).unwrap_or_default();
     rows.insert(0, ("last".to_owned(), "the one used last".to_owned()));
     rows
 }
 
 /// Returns the parts of a turn to propose for `/undo`.
-pub(super) fn undo_argument_proposals(_: &SlashCommandSet) -> Vec<(String, String)> {
+pub(super) fn propose_undo_command_arguments(_: &SlashCommandSet) -> Vec<(String, String)> {
     let values = [
         ("both", "the conversation and the files"),
         ("conversation", "files stay as they are"),
@@ -347,7 +349,7 @@ pub(super) fn undo_argument_proposals(_: &SlashCommandSet) -> Vec<(String, Strin
 }
 
 /// Returns the names of commands to propose for `/help`.
-pub(super) fn help_argument_proposals(commands: &SlashCommandSet) -> Vec<(String, String)> {
+pub(super) fn propose_help_command_arguments(commands: &SlashCommandSet) -> Vec<(String, String)> {
     let list = commands.command_list();
     let entries = list.iter().enumerate();
     let usable =

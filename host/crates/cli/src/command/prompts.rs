@@ -147,7 +147,7 @@ fn render_skill_prompt(skill: &Skill, given: &Value) -> Result<String, String> {
         ));
     }
     let arguments = SkillArguments::new(skill, given);
-    Ok(SessionSkills::wrap_in_tag(
+    Ok(SessionSkills::tag_text_with_origin(
         skill,
         &SessionSkills::expand_skill(skill, &arguments),
     ))

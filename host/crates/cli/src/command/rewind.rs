@@ -94,7 +94,7 @@ pub(super) async fn run_undo(
         Err(rind_lib::host::Error::Session(session::Error::Summarized { turn })) => turn,
         Err(error) => return Err(error.into()),
     };
-    ask_and_undo_turns_since(
+    confirm_and_undo_turns(
         commands.terminal_question_sender(),
         session,
         turn,
@@ -123,7 +123,7 @@ pub(super) async fn run_rewind(
         );
     };
     let words = parse_rewind_arguments(words)?;
-    ask_and_undo_turns_since(
+    confirm_and_undo_turns(
         commands.terminal_question_sender(),
         session,
         turn,
@@ -162,7 +162,7 @@ struct UndoTurnsProposal {
     unplanned: Option<String>,
 }
 
-async fn ask_and_undo_turns_since(
+async fn confirm_and_undo_turns(
     asker: OptionalTerminalQuestionSender,
     session: &mut Session,
     turn: u32,
@@ -430,7 +430,7 @@ fn format_rewind_diff(
     let mut lines = Vec::new();
     for (n, change) in plan.changes.iter().enumerate() {
         let contents = match n < MAX_FILES_WITH_SHOWN_DIFF {
-            true => checkpoints.present_and_restored_contents(change),
+            true => checkpoints.current_and_restored_contents(change),
             false => [None, None],
         };
         let most = if n < MAX_FILES_WITH_SHOWN_DIFF {

@@ -14,17 +14,19 @@ use crate::exit_code::{Usage, bail_usage};
 use rind_lib::event::{CommandResult, Event};
 use rind_lib::host::{Session, SessionPromptsAndResources};
 use rind_lib::plugin::commands::SlashCommandReply;
-use rind_mcp::mcp_server_origin;
+use rind_mcp::mcp_tool_source_name;
 
 impl SlashCommandSet {
-    /// Runs a call that [works without a session](Self::is_built_in_call_without_session). Returns
+    /// Runs a call that [works without a session](Self::can_run_without_session). Returns
     /// the outcome and the event that reports it, even if the command failed.
-    pub(crate) async fn run_call_without_session(
+    pub(crate) async fn run_sessionless_command(
         &self,
         call: &SlashCommandCall,
     ) -> (anyhow::Result<SlashCommandRunOutcome>, Event) {
         let started = Instant::now();
-        let outcome = self.run_call(call, None, &CancellationToken::new()).await;
+        let outcome = self
+            .run_command_call(call, None, &CancellationToken::new())
+            .await;
         let event = build_command_run_event(&call.entry, &outcome, started);
         (outcome, event)
     }
@@ -33,7 +35,7 @@ impl SlashCommandSet {
     ///
     /// # Errors
     /// The command failed.
-    pub(crate) async fn run_call(
+    pub(crate) async fn run_command_call(
         &self,
         call: &SlashCommandCall,
         mut session: Option<&mut Session>,
@@ -45,7 +47,8 @@ impl SlashCommandSet {
         }
         let started = Instant::now();
         let outcome =
-            Self::run_command_entry(self, entry, call, session.as_deref_mut(), cancel).await;
+            Self::run_command_implementation(self, entry, call, session.as_deref_mut(), cancel)
+                .await;
         // The session has already emitted the event for a command of a plugin.
         let is_told = matches!(entry.kind, SlashCommandImplementation::Plugin(_));
         if let Some(session) = session.filter(|_| !is_told) {
@@ -54,7 +57,7 @@ impl SlashCommandSet {
         outcome
     }
 
-    async fn run_command_entry(
+    async fn run_command_implementation(
         &self,
         entry: &SlashCommandDefinition,
         call: &SlashCommandCall,
@@ -68,7 +71,7 @@ impl SlashCommandSet {
         };
         match &entry.kind {
             SlashCommandImplementation::BuiltIn(command) => {
-                own::run_built_in(self, command, &call.arguments, session, cancel).await
+                own::run_built_in_command(self, command, &call.arguments, session, cancel).await
             }
             SlashCommandImplementation::Template(template) => {
                 let text = template.render_text(&call.arguments, &self.helper, cancel);
@@ -129,7 +132,7 @@ impl SlashCommandSet {
             );
         }
         let arguments = call.arguments.as_object().cloned().unwrap_or_default();
-        let origin = mcp_server_origin(server);
+        let origin = mcp_tool_source_name(server);
         tokio::select! {
             biased;
             () = cancel.cancelled() => bail_usage!("it was interrupted"),

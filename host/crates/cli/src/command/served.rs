@@ -17,7 +17,7 @@ type SkillFileContentsByPath = BTreeMap<Vec<String>, Vec<u8>>;
 impl SlashCommandSet {
     /// Reads each skill that can run here with its files, and passes it to `take` before it reads
     /// the next one. Logs skills that cannot be served. Blocks.
-    pub(crate) fn for_each_served_skill(&self, take: &mut dyn FnMut(ServedSkill)) {
+    pub(crate) fn visit_mcp_served_skills(&self, take: &mut dyn FnMut(ServedSkill)) {
         let list = self.command_list();
         for entry in list.iter() {
             let SlashCommandImplementation::Skill(skill) = &entry.kind else {

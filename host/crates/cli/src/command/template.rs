@@ -2,8 +2,8 @@
 //! slash command.
 //!
 //! The front matter is YAML of limited size. This module does not interpret the body: a
-//! [`TemplateRenderer`] parses and renders it. An undefined variable is an error. Errors have file,
-//! line and column. Start from [`CommandTemplate::parse_template_file`].
+//! [`TemplateRenderBackend`] parses and renders it. An undefined variable is an error. Errors have
+//! file, line and column. Start from [`CommandTemplate::parse_template_file`].
 //!
 //! For example:
 //!
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::MAX_COMMAND_DESCRIPTION_BYTES;
-use super::helper::{TemplateRenderError, TemplateRenderer};
+use super::helper::{TemplateRenderBackend, TemplateRenderError};
 use super::language::TemplateFault;
 use rind_lib::front_matter::{self, YamlMappingEntry, YamlNode, YamlPosition, split_front_matter};
 use rind_lib::plugin::prompts::MAX_TEMPLATE_BYTES;
@@ -128,7 +128,7 @@ impl CommandTemplate {
 
     /// Returns the body after an empty line for each line of the front matter, so that line numbers
     /// in errors match those of the file.
-    pub(super) fn body_at_original_line_numbers(&self) -> &str {
+    pub(super) fn body_with_line_padding(&self) -> &str {
         &self.source
     }
 
@@ -183,7 +183,7 @@ impl CommandTemplate {
     pub(super) async fn render_text(
         &self,
         arguments: &Value,
-        helper: &TemplateRenderer,
+        helper: &TemplateRenderBackend,
         cancel: &CancellationToken,
     ) -> Result<String, String> {
         let given = match (&self.arguments, arguments) {
@@ -250,14 +250,14 @@ fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::parse_test_table;
+    use crate::table::parse_test_case_table;
 
     /// Reads and checks a file as the registry does, in this process.
     async fn read(text: &str) -> Result<CommandTemplate, String> {
         let mut template =
             CommandTemplate::parse_template_file(Path::new("p/x.md"), text.as_bytes())?;
-        let mut used = TemplateRenderer::Here
-            .find_undeclared_template_variables(&[template.body_at_original_line_numbers()])
+        let mut used = TemplateRenderBackend::Here
+            .find_undeclared_template_variables(&[template.body_with_line_padding()])
             .await;
         template.check_variables_are_declared(used.remove(0))?;
         Ok(template)
@@ -266,7 +266,7 @@ mod tests {
     async fn render(template: &CommandTemplate, arguments: Value) -> Result<String, String> {
         let cancel = CancellationToken::new();
         template
-            .render_text(&arguments, &TemplateRenderer::Here, &cancel)
+            .render_text(&arguments, &TemplateRenderBackend::Here, &cancel)
             .await
     }
 
@@ -318,7 +318,7 @@ no front matter => p/x.md:1:1: a template begins
 ---⏎description: x⏎---⏎{% extends 'x' %} => p/x.md:4:
 ---⏎description: x⏎---⏎{% import 'x' as y %} => p/x.md:4:
 ";
-        for [text, expected] in parse_test_table(table) {
+        for [text, expected] in parse_test_case_table(table) {
             let why = read(&text).await.unwrap_err();
             assert!(why.starts_with(&expected), "{text}\n{why}");
         }

@@ -7,7 +7,8 @@ const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    
 /// Returns the commands of a user and of a project with templates of these file names.
 async fn load_command_set(user: &[&str], project: &[&str]) -> SlashCommandSet {
     let folder = tempfile::tempdir().unwrap();
-    let paths = Paths::from_single_root(&folder.path().join("home"), &folder.path().join("work"));
+    let paths =
+        RindPaths::from_single_root(&folder.path().join("home"), &folder.path().join("work"));
     let put = |folder: &std::path::Path, names: &[&str]| {
         std::fs::create_dir_all(folder).unwrap();
         for name in names {
@@ -27,7 +28,8 @@ async fn load_command_set(user: &[&str], project: &[&str]) -> SlashCommandSet {
         is_dry_run: false,
         servers: vec![server_prompts()],
     };
-    SlashCommandSet::new_with_template_renderer(about, Some(&held), TemplateRenderer::Here).await
+    SlashCommandSet::new_with_template_renderer(about, Some(&held), TemplateRenderBackend::Here)
+        .await
 }
 
 /// Returns a server prompt that has the same name as a built-in command.
@@ -176,7 +178,7 @@ async fn no_line_makes_parsing_or_completing_fail() {
 
 #[test]
 fn the_plugin_check_knows_every_built_in_command_name() {
-    let entries = built_in::built_in_entries();
+    let entries = built_in::built_in_command_definitions();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, rind_check::BUILT_IN_COMMAND_NAMES);
 }
@@ -184,7 +186,7 @@ fn the_plugin_check_knows_every_built_in_command_name() {
 #[tokio::test]
 async fn a_process_that_does_not_start_is_the_reason_for_every_template_and_no_template_is_blamed()
 {
-    let helper = TemplateRenderer::Program("/none/rind".into());
+    let helper = TemplateRenderBackend::Program("/none/rind".into());
     let names = helper
         .find_undeclared_template_variables(&["a", "b", "c", "d", "e"])
         .await;

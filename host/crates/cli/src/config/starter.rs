@@ -55,7 +55,7 @@ mod tests {
     use rind_lib::config::{Config, ConfigLayer, Section};
     use rind_lib::price::Prices;
     use rind_lib::provider::ProviderConfig;
-    use rind_lib::tool::policy::{ClassDefaults, ToolPolicy};
+    use rind_lib::tool::policy::{EffectClassDefaultDecisions, ToolPolicy};
     use rind_lib::tool::sandbox::SandboxConfig;
     use rind_operator::chat::ChatConfig;
     use rind_operator::setup::ALLOWED_USER_SETTINGS_SECTIONS;
@@ -83,7 +83,7 @@ mod tests {
         is_default::<SandboxConfig>(&config);
         is_default::<ChatConfig>(&config);
         let tools: ToolPolicy = config.section().unwrap();
-        assert_eq!(tools.defaults, ClassDefaults::default());
+        assert_eq!(tools.defaults, EffectClassDefaultDecisions::default());
     }
 
     #[test]

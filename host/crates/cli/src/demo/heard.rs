@@ -10,7 +10,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 use rind_cases::log::{PLUGIN_LOG_TARGET, PluginLogLine};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Maximum number of lines that are kept; a demo produces some dozens.
 const MAX_PLUGIN_LOG_LINES: usize = 10_000;
@@ -26,7 +26,7 @@ pub(in super::super) fn log_collecting_layer<S: Subscriber + for<'a> LookupSpan<
 }
 
 pub(in super::super) fn take_log_lines() -> Vec<PluginLogLine> {
-    std::mem::take(&mut lock(&COLLECTED_PLUGIN_LOG_LINES))
+    std::mem::take(&mut lock_ignoring_poison(&COLLECTED_PLUGIN_LOG_LINES))
 }
 
 struct PluginLogCollectingLayer;
@@ -36,7 +36,7 @@ impl<S: Subscriber> Layer<S> for PluginLogCollectingLayer {
         let Some(line) = PluginLogLine::from_event(event) else {
             return;
         };
-        let mut heard = lock(&COLLECTED_PLUGIN_LOG_LINES);
+        let mut heard = lock_ignoring_poison(&COLLECTED_PLUGIN_LOG_LINES);
         if heard.len() < MAX_PLUGIN_LOG_LINES {
             heard.push(line);
         }

@@ -14,20 +14,20 @@ use rind_audit::PLUGIN;
 
 use self::activity::{PluginActivityKind, TurnPluginActivities};
 use self::story::ScriptedDemoTurn;
-use super::args::{DemoArgs, ShowArgs};
-use super::environment::{find_rind_paths, operator_environment_of_process};
+use super::args::{DemoArgs, TurnOutputArgs};
+use super::environment::{find_rind_paths, process_environment};
 use super::exit_code::{ExitStatus, bail_usage};
-use super::programs::TurnEventReceiversAndSteering;
+use super::programs::TurnInputOutputChannels;
 use super::render::trace::TraceDetail;
 use super::{carried, open, render, run};
 use rind_lib::grant::ask::GrantOptions;
-use rind_lib::lock::lock;
-use rind_lib::paths::Paths;
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::paths::RindPaths;
 use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::plugin::startable::StartablePluginSet;
 use rind_lib::provider::SelectedProviderAndModel;
 use rind_lib::provider::scripted::Scripted;
-use rind_lib::tool::policy::{SharedApprovalMode, ToolPolicyRunMode};
+use rind_lib::tool::policy::{SharedApprovalMode, ToolPolicyOptions};
 use rind_operator::confinement;
 use rind_operator::host::{HostConstructionParts, HostWithOperatorPolicy};
 use rind_operator::load::PluginLoadPlan;
@@ -48,7 +48,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         .prefix("rind-demo-")
         .tempdir()
         .context("create a temporary folder")?;
-    let paths = Paths {
+    let paths = RindPaths {
         data: folder.path().join("data"),
         workspace: folder.path().join("tide-station"),
         ..here.clone()
@@ -61,8 +61,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         set: story.settings.iter().map(ToString::to_string).collect(),
         ..ModelSelection::default()
     };
-    let mut setup =
-        OperatorWorkspaceSetup::read(operator_environment_of_process(), here, &model, None)?;
+    let mut setup = OperatorWorkspaceSetup::read(process_environment(), here, &model, None)?;
     // Load only the bundled plugins: the settings that the demo writes must not affect plugins that
     // are installed on this machine.
     let load = PluginLoadPlan::new(&setup, &PluginSelection::default(), GrantOptions::default())?
@@ -89,14 +88,14 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
             is_stand_in: false,
         },
         plugins: StartablePluginSet::try_from_plugin_set(plugins.clone())?,
-        mode: ToolPolicyRunMode {
+        mode: ToolPolicyOptions {
             yes: true,
             dry_run: false,
             has_terminal: false,
         },
         switch: SharedApprovalMode::default(),
         approver,
-        commands: confinement::find_confinement(&setup)
+        commands: confinement::find_command_confinement(&setup)
             .await?
             .command_environment_with_warning(),
         sources: Vec::new(),
@@ -104,26 +103,27 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         set: None,
     };
     let host = HostWithOperatorPolicy::new(&setup, parts).await?;
-    let session = host.session(&SessionChoice::New)?;
+    let session = host.open_session(&SessionChoice::New)?;
     let id = session.id().clone();
     let acted = Arc::new(Mutex::new(TurnPluginActivities::default()));
     let watched = acted.clone();
-    let show = ShowArgs {
+    let show = TurnOutputArgs {
         hides_answer: false,
         json: args.json,
         trace: (!args.all).then_some(TraceDetail::Short),
     };
-    let watch = move |event: &_| lock(&watched).record_plugin_activity_of_event(event);
+    let watch =
+        move |event: &_| lock_ignoring_poison(&watched).record_plugin_activity_of_event(event);
     let mut exit = run::run_and_show_turn_or_command(
         session,
         questions,
         story.prompt,
         show,
-        TurnEventReceiversAndSteering::with_event_callback(watch),
+        TurnInputOutputChannels::with_event_callback(watch),
     )
     .await?;
     if args.all && exit == ExitStatus::Done {
-        let mut acted = std::mem::take(&mut *lock(&acted));
+        let mut acted = std::mem::take(&mut *lock_ignoring_poison(&acted));
         exit = report_demo_activity(&mut acted, &plugins, paths, &id, args.json)?;
     }
     if args.keep {
@@ -136,7 +136,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
 fn report_demo_activity(
     acted: &mut TurnPluginActivities,
     plugins: &FoundPluginSet,
-    paths: &Paths,
+    paths: &RindPaths,
     session: &str,
     is_json: bool,
 ) -> anyhow::Result<ExitStatus> {
@@ -192,14 +192,14 @@ fn report_demo_activity(
         };
         render::print_warning(&format!("{name} {what}"));
     }
-    Ok(ExitStatus::from_success(idle.is_empty()))
+    Ok(ExitStatus::from_success_flag(idle.is_empty()))
 }
 
 /// Returns the folders of this installation's plugins and of the examples. Only demos load the
 /// examples, because tools such as a greeting have no use in real work.
 fn demo_plugin_folders() -> anyhow::Result<Vec<PathBuf>> {
-    let folders = operator_environment_of_process()
-        .list_managed_folders()?
+    let folders = process_environment()
+        .list_bundled_plugin_folders()?
         .into_iter();
     Ok(folders.chain([carried::example_plugins_folder()]).collect())
 }
@@ -210,8 +210,8 @@ fn check_any_core_plugin_is_loaded(plugins: &FoundPluginSet) -> anyhow::Result<(
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
     }
-    let folders = operator_environment_of_process()
-        .list_managed_folders()?
+    let folders = process_environment()
+        .list_bundled_plugin_folders()?
         .into_iter();
     let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
     bail_usage!(

@@ -68,7 +68,7 @@ const STORY_WORKSPACE_FILES: [(&str, &str); 3] = [
 
 /// Further files in the workspace of the long story. The last one is empty; its name attempts a
 /// prompt injection.
-const LONG_STORY_EXTRA_WORKSPACE_FILES: [(&str, &str); 3] = [
+const LONG_DEMO_EXTRA_WORKSPACE_FILES: [(&str, &str); 3] = [
     ("check.sh", include_str!("files/check.sh")),
     ("notes/contact.md", include_str!("files/contact.md")),
     (
@@ -82,7 +82,7 @@ const N_GENERATED_LOG_LINES: u32 = 4000;
 
 impl ScriptedDemoTurn {
     pub(super) fn write_workspace_files(&self, workspace: &Path) -> std::io::Result<()> {
-        let more = LONG_STORY_EXTRA_WORKSPACE_FILES
+        let more = LONG_DEMO_EXTRA_WORKSPACE_FILES
             .iter()
             .filter(|_| self.is_for_all);
         for (name, text) in STORY_WORKSPACE_FILES.iter().chain(more) {

@@ -18,7 +18,7 @@ pub(super) async fn run_cluster_checks(args: ServerCheckArgs) -> Vec<DoctorCheck
             check_cluster_workers(&status).with_name("workers"),
         ],
         Err(error) => vec![
-            DoctorCheck::new_missing_required_result(format!("{error:#}"))
+            DoctorCheck::new_missing_required_part(format!("{error:#}"))
                 .with_consequence_text("no session on these servers can be opened")
                 .with_name("sessions on NATS"),
         ],
@@ -35,8 +35,8 @@ fn check_nats_storage_durability(report: &DurabilityReport) -> DoctorCheck {
     };
     let warnings = texts(true);
     match warnings.is_empty() {
-        true => DoctorCheck::ok_check(found).with_consequence_text(texts(false)),
-        false => DoctorCheck::new_weaker_protection_result(found).with_consequence_text(warnings),
+        true => DoctorCheck::new_passed(found).with_consequence_text(texts(false)),
+        false => DoctorCheck::new_for_weaker_protection(found).with_consequence_text(warnings),
     }
 }
 
@@ -63,7 +63,7 @@ fn check_cluster_workers(status: &ClusterStatus) -> DoctorCheck {
         .map(|queue| queue.class.as_str())
         .collect();
     if !late.is_empty() {
-        return DoctorCheck::new_weaker_protection_result(found)
+        return DoctorCheck::new_for_weaker_protection(found)
             .with_consequence_text(format!(
                 "inputs of the class {} wait for a free worker",
                 late.join(", ")
@@ -71,8 +71,8 @@ fn check_cluster_workers(status: &ClusterStatus) -> DoctorCheck {
             .with_advice("start workers of the class: rind worker --nats URL --class NAME");
     }
     match status.dead {
-        0 => DoctorCheck::ok_check(found),
-        _ => DoctorCheck::new_weaker_protection_result(found)
+        0 => DoctorCheck::new_passed(found),
+        _ => DoctorCheck::new_for_weaker_protection(found)
             .with_consequence_text("workers gave inputs up")
             .with_advice("rind cluster dead --nats URL lists them with their causes"),
     }

@@ -18,7 +18,7 @@ const LANDLOCK_FEATURES_BY_ABI_VERSION: [(u32, &str); 5] = [
 ];
 
 pub(super) async fn bash_confinement_checks(setup: &OperatorWorkspaceSetup) -> Vec<DoctorCheck> {
-    let sandbox = match confinement::find_confinement(setup).await {
+    let sandbox = match confinement::find_command_confinement(setup).await {
         Ok(sandbox) => sandbox,
         Err(error) => return vec![broken_settings_check(&error)],
     };
@@ -39,7 +39,7 @@ pub(super) async fn bash_confinement_checks(setup: &OperatorWorkspaceSetup) -> V
     );
     checks.extend(report.landlock.map(check_landlock));
     checks.extend([
-        DoctorCheck::ok_check(format!("filtered: {filtered}")).with_name("system calls"),
+        DoctorCheck::new_passed(format!("filtered: {filtered}")).with_name("system calls"),
         check_command_resource_limits(&detected.confinement.limits, mechanism, report)
             .with_name("limits of bash"),
         check_cgroup_available(report).with_name("group of bash"),
@@ -66,10 +66,10 @@ fn check_bash_confinement(sandbox: &CommandConfinement) -> DoctorCheck {
                 ConfinementMechanism::Landlock => "Landlock".to_owned(),
                 ConfinementMechanism::Bwrap(path) => path.display().to_string(),
             };
-            DoctorCheck::ok_check(format!("commands of bash are confined by {by} and a system call filter"))
+            DoctorCheck::new_passed(format!("commands of bash are confined by {by} and a system call filter"))
             .with_consequence_text("its commands write only in the workspace and a temporary folder, and read only these, the system and its tools")
         }
-        (CommandConfinementMode::Refused(why), _) => DoctorCheck::new_missing_required_result(why)
+        (CommandConfinementMode::Refused(why), _) => DoctorCheck::new_missing_required_part(why)
             .with_consequence_text("bash is refused: its commands must run confined")
             .with_advice(format!("{way}; {unconfined}")),
         (CommandConfinementMode::RetryingConfinement(_), _) => {
@@ -80,7 +80,7 @@ fn check_bash_confinement(sandbox: &CommandConfinement) -> DoctorCheck {
                 "remove the cause (free disk space, raise a limit, correct [sandbox] of config.toml); if it stays, choose \
                  another `mechanism` in [sandbox]"
             };
-            DoctorCheck::new_missing_required_result(format!(
+            DoctorCheck::new_missing_required_part(format!(
                 "the commands of bash cannot be confined: {why}"
             ))
             .with_consequence_text(
@@ -89,15 +89,13 @@ fn check_bash_confinement(sandbox: &CommandConfinement) -> DoctorCheck {
             .with_advice(todo)
         }
         _ if sandbox.config.sandbox_requirement() == SandboxRequirement::Off => {
-            DoctorCheck::new_weaker_protection_result(
-                "`bash = \"off\"` in [sandbox] of config.toml",
-            )
-            .with_consequence_text(free)
-            .with_advice("take that line out")
+            DoctorCheck::new_for_weaker_protection("`bash = \"off\"` in [sandbox] of config.toml")
+                .with_consequence_text(free)
+                .with_advice("take that line out")
         }
         _ => {
             let why = sandbox.refusal_reason().unwrap_or_default();
-            DoctorCheck::new_weaker_protection_result(format!("bash runs unconfined: {why}"))
+            DoctorCheck::new_for_weaker_protection(format!("bash runs unconfined: {why}"))
                 .with_consequence_text(free)
                 .with_advice(way)
         }
@@ -116,12 +114,12 @@ fn check_process_isolation(
             _ => "made by rind".to_owned(),
         };
         let why = passed_over.map_or_else(String::new, |why| format!(" ({why})"));
-        return DoctorCheck::ok_check(format!(
+        return DoctorCheck::new_passed(format!(
             "{by}: a command sees no other processes and no personal files, and its processes end with the call{why}"
         ));
     }
     let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
-    DoctorCheck::new_weaker_protection_result(format!("none: {why}"))
+    DoctorCheck::new_for_weaker_protection(format!("none: {why}"))
         .with_consequence_text(
             "a command sees that other files and processes exist, can change permissions and times of your files elsewhere (not their content), and can write the repository's settings and hooks, which are checked only afterwards",
         )
@@ -154,29 +152,29 @@ fn check_command_resource_limits(
         mib(limits.disk_bytes),
     );
     if !report.bounds_processes {
-        return DoctorCheck::new_weaker_protection_result(found)
+        return DoctorCheck::new_for_weaker_protection(found)
             .with_consequence_text("the limit of processes does not apply to root: a command can start as many as the machine allows")
             .with_advice("run rind as an ordinary user, or use Linux 6.14 or newer with namespaces that Rind creates itself");
     }
-    DoctorCheck::ok_check(found)
+    DoctorCheck::new_passed(found)
 }
 
 /// Reports whether commands run in control groups. If they do not, other mechanisms enforce the
 /// limits, so this is no weakness.
 fn check_cgroup_available(report: &ConfinementReport) -> DoctorCheck {
-    let place = match ParentCgroup::find_cgroup_parent() {
+    let place = match ParentCgroup::find_usable() {
         Ok(_) if !report.cgroup => Err("a command could not be moved into a cgroup"),
         place => place,
     };
     match place {
-        Ok(place) if place.controllers.is_empty() => DoctorCheck::ok_check(
+        Ok(place) if place.controllers.is_empty() => DoctorCheck::new_passed(
             "all processes of a command are ended together, by its cgroup; the controllers for memory, processes and CPU are not delegated, so other mechanisms enforce these limits",
         ),
-        Ok(place) => DoctorCheck::ok_check(format!(
+        Ok(place) => DoctorCheck::new_passed(format!(
             "all processes of a command are ended together, by its cgroup, which also limits {}",
             place.controllers.join(", ")
         )),
-        Err(why) => DoctorCheck::ok_check(format!("commands run without a cgroup of their own: {why}"))
+        Err(why) => DoctorCheck::new_passed(format!("commands run without a cgroup of their own: {why}"))
             .with_consequence_text("limits of commands are checked four times a second, and their processes are ended one by one"),
     }
 }
@@ -193,12 +191,12 @@ fn check_landlock(version: u32) -> DoctorCheck {
     if !without.is_empty() {
         found.push_str(&format!("; not {without}"));
     }
-    DoctorCheck::ok_check(found).with_name("landlock")
+    DoctorCheck::new_passed(found).with_name("landlock")
 }
 
 fn check_network_isolation(is_on: bool, report: &ConfinementReport) -> DoctorCheck {
     if is_on {
-        return DoctorCheck::new_weaker_protection_result(
+        return DoctorCheck::new_for_weaker_protection(
             "on: `network = true` in [sandbox] of config.toml",
         )
         .with_consequence_text("a command can send everything that it reads to any host")
@@ -214,27 +212,27 @@ fn check_network_isolation(is_on: bool, report: &ConfinementReport) -> DoctorChe
     } else {
         "off, loopback included"
     };
-    DoctorCheck::ok_check(format!("{loopback}, {unix}"))
+    DoctorCheck::new_passed(format!("{loopback}, {unix}"))
 }
 
 fn check_signal_isolation(report: &ConfinementReport) -> DoctorCheck {
     if report.can_signal {
-        return DoctorCheck::new_weaker_protection_result(
+        return DoctorCheck::new_for_weaker_protection(
             "a confined command can end your other programs",
         )
         .with_consequence_text("it cannot read or change these programs")
         .with_advice("use Linux 6.12 or newer");
     }
-    DoctorCheck::ok_check("a confined command reaches no process outside")
+    DoctorCheck::new_passed("a confined command reaches no process outside")
 }
 
 fn check_not_running_as_root() -> DoctorCheck {
     if rustix::process::geteuid().is_root() {
-        return DoctorCheck::new_weaker_protection_result("root")
+        return DoctorCheck::new_for_weaker_protection("root")
             .with_consequence_text(
                 "commands may read the system, including files that only root may read, such as /etc/shadow",
             )
             .with_advice("run rind as an ordinary user");
     }
-    DoctorCheck::ok_check("not root")
+    DoctorCheck::new_passed("not root")
 }

@@ -16,9 +16,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use super::args::JsonOutputArgs;
-use super::environment::{
-    find_rind_paths, operator_environment_of_process, read_operator_setup_without_project,
-};
+use super::environment::{find_rind_paths, process_environment, read_settings_without_project};
 use super::exit_code::ExitStatus;
 use super::render;
 use rind_lib::config::Config;
@@ -68,23 +66,23 @@ impl DoctorCheck {
         }
     }
 
-    fn ok_check(found: impl Into<String>) -> Self {
+    fn new_passed(found: impl Into<String>) -> Self {
         Self::new(DoctorCheckState::Ok, found)
     }
 
-    fn new_weaker_protection_result(found: impl Into<String>) -> Self {
+    fn new_for_weaker_protection(found: impl Into<String>) -> Self {
         Self::new(DoctorCheckState::Weaker, found)
     }
 
-    fn new_missing_result(found: impl Into<String>) -> Self {
+    fn new_for_missing_part(found: impl Into<String>) -> Self {
         Self::new(DoctorCheckState::Missing, found)
     }
 
     /// Returns a failed check of a part without which Rind cannot work.
-    fn new_missing_required_result(found: impl Into<String>) -> Self {
+    fn new_missing_required_part(found: impl Into<String>) -> Self {
         Self {
             required: true,
-            ..Self::new_missing_result(found)
+            ..Self::new_for_missing_part(found)
         }
     }
 
@@ -114,13 +112,9 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     let mut checks = Vec::new();
     // Read the user's settings only: a project's settings do not affect these checks. A broken
     // settings file is a finding, and the other checks run without it.
-    let setup = read_operator_setup_without_project().unwrap_or_else(|error| {
+    let setup = read_settings_without_project().unwrap_or_else(|error| {
         checks.push(broken_settings_check(&error));
-        OperatorWorkspaceSetup::new(
-            operator_environment_of_process(),
-            paths.clone(),
-            Config::default(),
-        )
+        OperatorWorkspaceSetup::new(process_environment(), paths.clone(), Config::default())
     });
     let (commands, plugins) = tokio::join!(
         commands::bash_confinement_checks(&setup),
@@ -163,11 +157,11 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     } else {
         render::doctor::print_report(&report);
     }
-    Ok(ExitStatus::from_success(report.ok))
+    Ok(ExitStatus::from_success_flag(report.ok))
 }
 
 fn broken_settings_check(error: &anyhow::Error) -> DoctorCheck {
-    DoctorCheck::new_missing_required_result(format!("{error:#}"))
+    DoctorCheck::new_missing_required_part(format!("{error:#}"))
         .with_name("settings")
         .with_consequence_text("commands do not run until the settings can be read")
         .with_advice("correct the named line")

@@ -20,21 +20,21 @@ const NO_MODEL_ADVICE: &str = "start `rind run \"…\"` at a terminal and choose
 pub(super) async fn check_selected_model(setup: &OperatorWorkspaceSetup) -> DoctorCheck {
     match model::select_model(setup, &ModelSelection::default(), None) {
         Ok(selected) if selected.is_stand_in => {
-            DoctorCheck::new_missing_result(format!("none: {}", selected.why))
+            DoctorCheck::new_for_missing_part(format!("none: {}", selected.why))
                 .with_consequence_text(
                     "no turn can run; `--provider scripted` answers from a script",
                 )
                 .with_advice(NO_MODEL_ADVICE)
         }
         Ok(selected) if selected.provider.name() == scripted::SCRIPTED_PROVIDER_NAME => {
-            DoctorCheck::new_weaker_protection_result(format!("scripted: {}", selected.why))
+            DoctorCheck::new_for_weaker_protection(format!("scripted: {}", selected.why))
                 .with_consequence_text(
                     "everything works, but the answers come from a script, not from a model",
                 )
                 .with_advice(NO_MODEL_ADVICE)
         }
         Ok(selected) => check_model_server(&selected).await,
-        Err(error) => DoctorCheck::new_missing_required_result(format!("{error:#}"))
+        Err(error) => DoctorCheck::new_missing_required_part(format!("{error:#}"))
             .with_consequence_text("no turn can run with these settings"),
     }
 }
@@ -55,22 +55,22 @@ async fn check_model_server(selected: &SelectedProviderAndModel) -> DoctorCheck 
     let asked = tokio::time::timeout(MODEL_LIST_TIMEOUT, selected.provider.models(&cancel)).await;
     let why = match asked {
         Ok(Ok(names)) if names.is_empty() => {
-            return DoctorCheck::ok_check(format!("{found}; the provider's server answers"));
+            return DoctorCheck::new_passed(format!("{found}; the provider's server answers"));
         }
         Ok(Ok(names)) if names.contains(&selected.model) => {
-            return DoctorCheck::ok_check(format!(
+            return DoctorCheck::new_passed(format!(
                 "{found}; the provider's server answers and lists the model"
             ));
         }
         Ok(Ok(_)) => {
-            return DoctorCheck::new_weaker_protection_result(format!("{found}; the provider's server does not list the model"))
+            return DoctorCheck::new_for_weaker_protection(format!("{found}; the provider's server does not list the model"))
                 .with_consequence_text("a turn may fail")
                 .with_advice("`rind models` lists the models of the server; choose one with --model or `model` in [provider]");
         }
         Ok(Err(error)) => format!("{:#}", anyhow::Error::new(error)),
         Err(_) => format!("no answer within {} s", MODEL_LIST_TIMEOUT.as_secs()),
     };
-    DoctorCheck::new_missing_result(format!(
+    DoctorCheck::new_for_missing_part(format!(
         "{found}; the request for the provider's list of models failed: {}",
         escape_to_one_line(&why)
     ))

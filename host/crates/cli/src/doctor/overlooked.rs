@@ -16,7 +16,7 @@ pub(super) async fn ineffective_settings_checks(
     found: &SessionPluginsWithLoadPlan,
     skills: &SessionSkills,
 ) -> Vec<DoctorCheck> {
-    let setup = found.setup_used_for_loading();
+    let setup = found.operator_setup();
     let mut settings = overlooked::find_misspelled_variables(&setup.environment);
     settings.extend(overlooked::describe_overridden_list_settings(&setup.config));
     // Ignore an error: another check reports why a session cannot be opened.
@@ -50,7 +50,7 @@ pub(super) async fn ineffective_settings_checks(
 }
 
 fn build_ineffective_settings_check(lines: &[String]) -> Option<DoctorCheck> {
-    (!lines.is_empty()).then(|| DoctorCheck::new_weaker_protection_result(lines.join("; ")))
+    (!lines.is_empty()).then(|| DoctorCheck::new_for_weaker_protection(lines.join("; ")))
 }
 
 /// Returns warnings about settings that name unknown tools.
@@ -60,7 +60,7 @@ async fn warnings_about_unknown_tools(
 ) -> anyhow::Result<Vec<String>> {
     // Suppress warnings here: the checks of confinement and scripts report them.
     let setup = found
-        .setup_used_for_loading()
+        .operator_setup()
         .clone()
         .with_warning_callback(Arc::new(|_| {}));
     let tools = tools::list_session_tool_specs(&setup, found.plugins.clone()).await?;

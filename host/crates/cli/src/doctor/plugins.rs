@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::PluginArgs;
-use super::super::environment::operator_environment_of_process;
+use super::super::environment::process_environment;
 use super::super::render;
 use super::DoctorCheck;
 use rind_author::{PLUGIN_COMPILE_TARGET, has_wasm_target};
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::plugin::load::{FoundPluginSet, PluginSkipReason, SkippedPlugin};
 use rind_lib::plugin::startable::StartablePluginSet;
 use rind_lib::plugin::trial;
@@ -47,12 +47,12 @@ pub(super) async fn run_plugin_checks(setup: &OperatorWorkspaceSetup) -> Vec<Doc
 }
 
 fn check_wasm_engine() -> DoctorCheck {
-    match trial::measure_endless_loop_stop_time() {
-        Ok(took) => DoctorCheck::ok_check(format!(
+    match trial::measure_endless_loop_interrupt_delay() {
+        Ok(took) => DoctorCheck::new_passed(format!(
             "the WebAssembly engine starts, and it stopped an endless loop after {}",
             format_duration_text(took)
         )),
-        Err(error) => DoctorCheck::new_missing_required_result(error.to_string())
+        Err(error) => DoctorCheck::new_missing_required_part(error.to_string())
             .with_consequence_text("plugins cannot run, or cannot be stopped")
             .with_advice("use a 64-bit system that allows executable memory"),
     }
@@ -61,13 +61,13 @@ fn check_wasm_engine() -> DoctorCheck {
 fn check_compile_cache(load: &PluginLoadPlan) -> DoctorCheck {
     let options = load.load_options();
     match trial::check_compile_cache_folder(&options.cache, &options.cache_key) {
-        Ok(()) => DoctorCheck::ok_check(format!(
+        Ok(()) => DoctorCheck::new_passed(format!(
             "{}, private and writable; the key that signs its files is {}",
             options.cache.display(),
             options.cache_key.display()
         ))
         .with_consequence_text("compiled code is used only if it is signed with that key"),
-        Err(error) => DoctorCheck::new_missing_required_result(error.to_string())
+        Err(error) => DoctorCheck::new_missing_required_part(error.to_string())
             .with_consequence_text("plugins cannot be loaded")
             .with_advice(
                 "make yourself the owner of the folder and make it writable, or set RIND_HOME",
@@ -80,7 +80,7 @@ async fn check_wasm_compiler_confinement(load: &PluginLoadPlan) -> DoctorCheck {
     let compiler = &options.compiler;
     let compiled = trial::measure_trial_compilation(compiler, &options.cache).await;
     match (&compiler.helper, compiled) {
-        (Some(_), Ok((_, Some(why)))) => DoctorCheck::new_weaker_protection_result(format!(
+        (Some(_), Ok((_, Some(why)))) => DoctorCheck::new_for_weaker_protection(format!(
             "plugins are compiled in a separate process that the kernel does not confine: {why}"
         ))
         .with_consequence_text(
@@ -88,15 +88,15 @@ async fn check_wasm_compiler_confinement(load: &PluginLoadPlan) -> DoctorCheck {
              would let a plugin, a template or a package read and write everything that you can",
         )
         .with_advice("use Linux 6.2 or newer with Landlock switched on"),
-        (Some(_), Ok((took, None))) => DoctorCheck::ok_check(format!(
+        (Some(_), Ok((took, None))) => DoctorCheck::new_passed(format!(
             "plugins are compiled in a separate process within {} s and {} MiB; compiling the smallest component takes {}",
             compiler.time_limit.as_secs(),
             compiler.memory_limit >> 20,
             format_duration_text(took)
         )),
-        (None, Ok(_)) => DoctorCheck::new_weaker_protection_result("on a thread of this process")
+        (None, Ok(_)) => DoctorCheck::new_for_weaker_protection("on a thread of this process")
             .with_consequence_text("a malicious component could use memory and CPU time of the compiler until rind ends"),
-        (_, Err(error)) => DoctorCheck::new_missing_required_result(error.to_string())
+        (_, Err(error)) => DoctorCheck::new_missing_required_part(error.to_string())
             .with_consequence_text("plugins that are not in the cache cannot be loaded"),
     }
 }
@@ -109,13 +109,13 @@ pub(super) struct SessionPluginsWithLoadPlan {
 
 impl SessionPluginsWithLoadPlan {
     /// Returns the files of the project, if it is trusted.
-    pub(super) fn files_of_trusted_project(&self) -> Option<&Arc<InMemoryFolder>> {
-        self.load.in_memory_files()
+    pub(super) fn trusted_project_folder(&self) -> Option<&Arc<InMemoryFolder>> {
+        self.load.in_memory_folder()
     }
 
     /// Returns the setup used to load the plugins.
-    pub(super) fn setup_used_for_loading(&self) -> &OperatorWorkspaceSetup {
-        self.load.setup()
+    pub(super) fn operator_setup(&self) -> &OperatorWorkspaceSetup {
+        self.load.operator_setup()
     }
 }
 
@@ -123,11 +123,11 @@ impl SessionPluginsWithLoadPlan {
 pub(super) async fn load_session_plugins() -> Result<SessionPluginsWithLoadPlan, DoctorCheck> {
     let load = super::super::plugin::plan_session_plugin_load(&PluginArgs::default()).await;
     let load =
-        load.map_err(|error| DoctorCheck::new_missing_required_result(format!("{error:#}")))?;
+        load.map_err(|error| DoctorCheck::new_missing_required_part(format!("{error:#}")))?;
     let plugins = load.load().await;
     Ok(SessionPluginsWithLoadPlan {
         plugins: Arc::new(
-            plugins.map_err(|error| DoctorCheck::new_missing_required_result(error.to_string()))?,
+            plugins.map_err(|error| DoctorCheck::new_missing_required_part(error.to_string()))?,
         ),
         load,
     })
@@ -135,11 +135,11 @@ pub(super) async fn load_session_plugins() -> Result<SessionPluginsWithLoadPlan,
 
 /// Checks whether the plugins of a session in this folder can run.
 pub(super) fn check_session_plugins_loaded(found: &SessionPluginsWithLoadPlan) -> DoctorCheck {
-    let (paths, plugins) = (&found.setup_used_for_loading().paths, &*found.plugins);
+    let (paths, plugins) = (&found.operator_setup().paths, &*found.plugins);
     let running = render::format_count_with_noun(plugins.plugins.len() as u64, "plugin");
     if let Err(error) = StartablePluginSet::try_from_plugin_set(plugins) {
         let workspace = paths.workspace.display();
-        return DoctorCheck::new_missing_required_result(error.to_string())
+        return DoctorCheck::new_missing_required_part(error.to_string())
             .with_consequence_text(format!("`rind run` cannot start a session in {workspace}"))
             .with_advice("fix the cause; `rind plugin list` shows every plugin");
     }
@@ -159,7 +159,7 @@ pub(super) fn check_session_plugins_loaded(found: &SessionPluginsWithLoadPlan) -
     let idle = plugins
         .plugins
         .iter()
-        .filter(|plugin| !plugin.is_component_called());
+        .filter(|plugin| !plugin.is_component_used());
     let idle = idle.map(|plugin| {
         let name = &plugin.manifest.name;
         format!("; {name}: {}", render::plugins::NO_USABLE_EXPORT_NOTE)
@@ -168,7 +168,7 @@ pub(super) fn check_session_plugins_loaded(found: &SessionPluginsWithLoadPlan) -
     let collisions = collisions.map(|collision| format!("; {collision}"));
     let refused = refused.chain(idle).chain(collisions);
     let mut refused = said(&missed) + &refused.collect::<String>();
-    let replaced = operator_environment_of_process().replaced_embedded_plugin_names();
+    let replaced = process_environment().replaced_embedded_plugin_names();
     if !replaced.is_empty() {
         refused.push_str(&format!(
             "; {} replaces the plugins that are embedded in rind: {}",
@@ -178,9 +178,9 @@ pub(super) fn check_session_plugins_loaded(found: &SessionPluginsWithLoadPlan) -
     }
     let found = format!("a session here would run {running}{refused}{}", said(&off));
     if refused.is_empty() {
-        return DoctorCheck::ok_check(found);
+        return DoctorCheck::new_passed(found);
     }
-    DoctorCheck::new_weaker_protection_result(found)
+    DoctorCheck::new_for_weaker_protection(found)
         .with_consequence_text(
             "their protection and their tools are missing; no setting or grant relies on them",
         )
@@ -190,15 +190,15 @@ pub(super) fn check_session_plugins_loaded(found: &SessionPluginsWithLoadPlan) -
 /// Checks whether the plugin that the settings name as `loop` can run the agent loop. Returns
 /// `None` if the settings name no plugin.
 pub(super) fn check_agent_loop_plugin(found: &SessionPluginsWithLoadPlan) -> Option<DoctorCheck> {
-    let config = found.setup_used_for_loading().agent_config().ok()?;
+    let config = found.operator_setup().agent_config().ok()?;
     let name = config.agent_loop?;
     let mut plugins = found.plugins.plugins.iter();
     let is_there =
         plugins.any(|plugin| plugin.manifest.name == name && plugin.may_run_agent_loop());
     let name = escape_and_truncate_line(&name, MAX_PLUGIN_NAME_BYTES);
     Some(match is_there {
-        true => DoctorCheck::ok_check(format!("plugin {name} runs the agent loop")),
-        false => DoctorCheck::new_missing_required_result(format!(
+        true => DoctorCheck::new_passed(format!("plugin {name} runs the agent loop")),
+        false => DoctorCheck::new_missing_required_part(format!(
             "the settings name plugin {name} for the agent loop, but it does not run, has no agent loop, or was not granted `agent_loop`"
         ))
         .with_consequence_text("no session starts")
@@ -208,7 +208,7 @@ pub(super) fn check_agent_loop_plugin(found: &SessionPluginsWithLoadPlan) -> Opt
 
 /// Checks whether plugins in Rust can be compiled. Runs `rustc` in Rind's own data folder, because
 /// a project's toolchain file could make rustup install something.
-pub(super) async fn check_rust_wasm_target(paths: &Paths) -> DoctorCheck {
+pub(super) async fn check_rust_wasm_target(paths: &RindPaths) -> DoctorCheck {
     let cancel = CancellationToken::new();
     let asked = tokio::time::timeout(
         WASM_TARGET_CHECK_TIMEOUT,
@@ -216,14 +216,14 @@ pub(super) async fn check_rust_wasm_target(paths: &Paths) -> DoctorCheck {
     )
     .await;
     let missing = |found: String, todo: &str| {
-        DoctorCheck::new_missing_result(found)
+        DoctorCheck::new_for_missing_part(found)
             .with_consequence_text(
                 "compiled plugins still run; `rind plugin build` cannot compile those in Rust",
             )
             .with_advice(todo)
     };
     match asked {
-        Ok(Ok(true)) => DoctorCheck::ok_check(format!("{PLUGIN_COMPILE_TARGET} is installed")),
+        Ok(Ok(true)) => DoctorCheck::new_passed(format!("{PLUGIN_COMPILE_TARGET} is installed")),
         Ok(Ok(false)) => missing(
             format!("{PLUGIN_COMPILE_TARGET} is not installed"),
             &format!("rustup target add {PLUGIN_COMPILE_TARGET}"),

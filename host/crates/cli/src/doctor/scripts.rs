@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::render;
 use super::DoctorCheck;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_operator::scripts;
 use rind_operator::setup::OperatorWorkspaceSetup;
 
@@ -14,7 +14,7 @@ pub(super) fn check_hook_scripts(setup: &OperatorWorkspaceSetup) -> Option<Docto
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let setup = setup.clone().with_warning_callback({
         let said = said.clone();
-        Arc::new(move |text| lock(&said).push(text.to_owned()))
+        Arc::new(move |text| lock_ignoring_poison(&said).push(text.to_owned()))
     });
     let found = scripts::read_scripts(&setup).and_then(|scripts| {
         let open = scripts::find_writable_scripts(&setup, &scripts)?;
@@ -23,7 +23,7 @@ pub(super) fn check_hook_scripts(setup: &OperatorWorkspaceSetup) -> Option<Docto
     let (scripts, open) = match found {
         Ok(found) => found,
         Err(error) => {
-            let check = DoctorCheck::new_missing_required_result(format!("{error:#}"));
+            let check = DoctorCheck::new_missing_required_part(format!("{error:#}"));
             return Some(
                 check
                     .with_consequence_text("`rind run` starts no session")
@@ -31,7 +31,7 @@ pub(super) fn check_hook_scripts(setup: &OperatorWorkspaceSetup) -> Option<Docto
             );
         }
     };
-    let said = lock(&said).join("; ");
+    let said = lock_ignoring_poison(&said).join("; ");
     if scripts.is_empty() && open.is_empty() && said.is_empty() {
         return None;
     }
@@ -42,11 +42,11 @@ pub(super) fn check_hook_scripts(setup: &OperatorWorkspaceSetup) -> Option<Docto
         false => format!("{count}: {}", names.join(", ")),
     };
     Some(match open.first() {
-        None if !said.is_empty() => DoctorCheck::new_weaker_protection_result(format!("{found}; {said}"))
+        None if !said.is_empty() => DoctorCheck::new_for_weaker_protection(format!("{found}; {said}"))
             .with_consequence_text("these hooks are not called")
             .with_advice("correct the named lines"),
-        None => DoctorCheck::ok_check(found).with_consequence_text("they run confined as commands of bash do"),
-        Some(open) => DoctorCheck::new_weaker_protection_result(format!(
+        None => DoctorCheck::new_passed(found).with_consequence_text("they run confined as commands of bash do"),
+        Some(open) => DoctorCheck::new_for_weaker_protection(format!(
             "{found}; {} is in {}{}{said}",
             open.file.display(),
             open.folder.display(),

@@ -1,11 +1,11 @@
 //! Checks the skills that a session in this folder would have.
 
-use super::super::environment::operator_environment_of_process;
+use super::super::environment::process_environment;
 use super::super::render;
 use super::DoctorCheck;
 use super::plugins::SessionPluginsWithLoadPlan;
-use rind_lib::skill::{SessionSkills, discover};
-use rind_operator::machine::MachineProgramsAndVariables;
+use rind_lib::skill::{SessionSkills, discover_skills};
+use rind_operator::machine::SkillRequirementLookup;
 use rind_operator::skills;
 
 /// Maximum number of faulty skills that are listed.
@@ -14,14 +14,14 @@ const MAX_LISTED_FAULTY_SKILLS: usize = 20;
 /// Finds the skills that a session in this folder would have.
 pub(super) fn find_skills(found: &SessionPluginsWithLoadPlan) -> SessionSkills {
     let roots = skills::skill_roots(
-        found.setup_used_for_loading(),
+        found.operator_setup(),
         &found.plugins,
-        found.files_of_trusted_project(),
+        found.trusted_project_folder(),
     );
-    discover(
+    discover_skills(
         &roots,
         &super::super::command::reserved_skill_names(),
-        &MachineProgramsAndVariables::new(&operator_environment_of_process()),
+        &SkillRequirementLookup::new(&process_environment()),
     )
 }
 
@@ -34,7 +34,7 @@ pub(super) fn check_session_skills(skills: &SessionSkills) -> Option<DoctorCheck
     }
     let count = render::format_count_with_noun(skills.iter().len() as u64, "skill");
     if left_out.is_empty() {
-        return Some(DoctorCheck::ok_check(format!("{count} found here")));
+        return Some(DoctorCheck::new_passed(format!("{count} found here")));
     }
     let mut lines: Vec<String> = left_out
         .iter()
@@ -45,13 +45,10 @@ pub(super) fn check_session_skills(skills: &SessionSkills) -> Option<DoctorCheck
         lines.push(format!("{n_more} more"));
     }
     Some(
-        DoctorCheck::new_weaker_protection_result(format!(
-            "{count} found here; {}",
-            lines.join("; ")
-        ))
-        .with_consequence_text(
-            "the model does not know these skills, or another skill has their names",
-        )
-        .with_advice("correct the named line; `rind skill check` shows every fault"),
+        DoctorCheck::new_for_weaker_protection(format!("{count} found here; {}", lines.join("; ")))
+            .with_consequence_text(
+                "the model does not know these skills, or another skill has their names",
+            )
+            .with_advice("correct the named line; `rind skill check` shows every fault"),
     )
 }

@@ -13,14 +13,14 @@ use tokio::sync::OnceCell;
 use crate::environment;
 use rind_guard::{GuardSessionOpener, GuardSessionRequest};
 use rind_lib::Session;
-use rind_lib::lock::lock;
-use rind_lib::paths::{ADMIN_POLICY, PROJECT_FOLDER, Paths};
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::paths::{ADMIN_POLICY_FILE_PATH, PROJECT_FOLDER, RindPaths};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::approval::DenyAllApprover;
-use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyOptions};
 use rind_operator::environment::{OperatorEnvironment, WarningsAlreadyShown};
-use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
-use rind_operator::start::{RunBeforeHostCreation, RunFrontend, RunWithCreatedHost};
+use rind_operator::settings::{ModelSelection, PluginSelection, ProgramRunSettings, SessionChoice};
+use rind_operator::start::{ConfiguredAgentHost, OperatorHostBuilder, RunFrontend};
 
 /// Plugins that the guard does not load, because they replace results by texts about tools that
 /// only Rind has.
@@ -31,17 +31,17 @@ const MAX_CACHED_HOSTS: usize = 8;
 
 /// Number of folder levels whose files are included in the stamp, the text that identifies the
 /// state of a project's settings: the folder's plugins, and the files of each plugin.
-const SETTINGS_STAMP_FOLDER_DEPTH: usize = 2;
+const SETTINGS_FINGERPRINT_FOLDER_LEVELS: usize = 2;
 
 /// Maximum number of entries of one folder that a stamp of the settings includes.
-const MAX_STAMPED_ENTRIES_PER_FOLDER: usize = 500;
+const MAX_FINGERPRINTED_FOLDER_ENTRIES: usize = 500;
 
 /// Time to wait until a previous daemon, which is ending, has closed the session.
 const PREVIOUS_DAEMON_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A host and the time of its last use.
-struct CachedProjectGuardHost {
-    run: Arc<OnceCell<RunWithCreatedHost>>,
+struct CachedProjectAgentHost {
+    run: Arc<OnceCell<ConfiguredAgentHost>>,
     /// Text that identifies the state of the project's settings (their stamp) when the host was
     /// created.
     project: String,
@@ -50,8 +50,8 @@ struct CachedProjectGuardHost {
 
 /// Backend of the guard's daemon that judges calls with the operator's settings and plugins.
 pub(super) struct GuardDaemonSessionOpener {
-    paths: Paths,
-    hosts: Mutex<HashMap<PathBuf, CachedProjectGuardHost>>,
+    paths: RindPaths,
+    hosts: Mutex<HashMap<PathBuf, CachedProjectAgentHost>>,
 }
 
 /// Front end that asks no questions. Trust and permissions can be granted only at a terminal.
@@ -64,7 +64,7 @@ impl RunFrontend for NonInteractiveGuardFrontend {
 }
 
 impl GuardDaemonSessionOpener {
-    pub(super) fn new(paths: Paths) -> Self {
+    pub(super) fn new(paths: RindPaths) -> Self {
         Self {
             paths,
             hosts: Mutex::default(),
@@ -85,7 +85,7 @@ impl GuardDaemonSessionOpener {
             Some(folder) => folder,
             None => order.folder.canonicalize()?,
         };
-        let cell = self.get_or_insert_host_cell_of_project(&folder);
+        let cell = self.get_or_insert_lazy_host(&folder);
         let run = cell.get_or_try_init(|| prepare_guard_host(&folder)).await?;
         let host = &run.host;
         let until = Instant::now() + PREVIOUS_DAEMON_CLOSE_TIMEOUT;
@@ -102,11 +102,8 @@ impl GuardDaemonSessionOpener {
         }
     }
 
-    fn get_or_insert_host_cell_of_project(
-        &self,
-        folder: &Path,
-    ) -> Arc<OnceCell<RunWithCreatedHost>> {
-        let mut hosts = lock(&self.hosts);
+    fn get_or_insert_lazy_host(&self, folder: &Path) -> Arc<OnceCell<ConfiguredAgentHost>> {
+        let mut hosts = lock_ignoring_poison(&self.hosts);
         if hosts.len() >= MAX_CACHED_HOSTS && !hosts.contains_key(folder) {
             let oldest = hosts.iter().min_by_key(|(_, kept)| kept.used);
             if let Some(oldest) = oldest.map(|(folder, _)| folder.clone()) {
@@ -115,7 +112,7 @@ impl GuardDaemonSessionOpener {
         }
         let kept = hosts
             .entry(folder.to_owned())
-            .or_insert_with(|| CachedProjectGuardHost {
+            .or_insert_with(|| CachedProjectAgentHost {
                 run: Arc::default(),
                 project: project_settings_change_stamp(folder),
                 used: Instant::now(),
@@ -141,10 +138,10 @@ impl GuardSessionOpener for GuardDaemonSessionOpener {
         })
     }
 
-    fn settings_stamp(&self) -> String {
-        let Paths { config, data, .. } = &self.paths;
+    fn configuration_fingerprint(&self) -> String {
+        let RindPaths { config, data, .. } = &self.paths;
         let mut files = vec![
-            PathBuf::from(ADMIN_POLICY),
+            PathBuf::from(ADMIN_POLICY_FILE_PATH),
             config.join("config.toml"),
             config.join("config.json"),
             config.join("policy.toml"),
@@ -155,12 +152,12 @@ impl GuardSessionOpener for GuardDaemonSessionOpener {
             data.join("grants.json"),
             data.join("projects.json"),
         ];
-        files.extend(environment::operator_environment_of_process().installation_plugins_folder());
+        files.extend(environment::process_environment().installation_plugins_folder());
         let mut stamp = String::new();
         for file in &files {
-            append_file_time_and_inode(file, SETTINGS_STAMP_FOLDER_DEPTH, &mut stamp);
+            append_file_fingerprint(file, SETTINGS_FINGERPRINT_FOLDER_LEVELS, &mut stamp);
         }
-        let hosts = lock(&self.hosts);
+        let hosts = lock_ignoring_poison(&self.hosts);
         let changed = hosts
             .iter()
             .filter(|(folder, kept)| project_settings_change_stamp(folder) != kept.project);
@@ -174,9 +171,9 @@ impl GuardSessionOpener for GuardDaemonSessionOpener {
 /// Returns a text that changes when the project's own settings or plugins change.
 fn project_settings_change_stamp(folder: &Path) -> String {
     let mut stamp = String::new();
-    append_file_time_and_inode(
+    append_file_fingerprint(
         &folder.join(PROJECT_FOLDER),
-        SETTINGS_STAMP_FOLDER_DEPTH,
+        SETTINGS_FINGERPRINT_FOLDER_LEVELS,
         &mut stamp,
     );
     stamp
@@ -184,7 +181,7 @@ fn project_settings_change_stamp(folder: &Path) -> String {
 
 /// Appends modification time and inode of a file; for a folder also those of its entries, `depth`
 /// levels deep.
-fn append_file_time_and_inode(path: &Path, depth: usize, stamp: &mut String) {
+fn append_file_fingerprint(path: &Path, depth: usize, stamp: &mut String) {
     let Ok(found) = path.metadata() else {
         stamp.push_str("- ");
         return;
@@ -203,8 +200,8 @@ fn append_file_time_and_inode(path: &Path, depth: usize, stamp: &mut String) {
     paths.sort();
     paths
         .iter()
-        .take(MAX_STAMPED_ENTRIES_PER_FOLDER)
-        .for_each(|path| append_file_time_and_inode(path, depth - 1, stamp));
+        .take(MAX_FINGERPRINTED_FOLDER_ENTRIES)
+        .for_each(|path| append_file_fingerprint(path, depth - 1, stamp));
 }
 
 fn is_session_open_elsewhere(error: &rind_lib::host::Error) -> bool {
@@ -214,13 +211,13 @@ fn is_session_open_elsewhere(error: &rind_lib::host::Error) -> bool {
     )
 }
 
-async fn prepare_guard_host(folder: &Path) -> anyhow::Result<RunWithCreatedHost> {
+async fn prepare_guard_host(folder: &Path) -> anyhow::Result<ConfiguredAgentHost> {
     let environment = Arc::new(OperatorEnvironment {
         on_warning: Arc::new(|text: &str| tracing::warn!("{text}")),
         said: WarningsAlreadyShown::default(),
-        ..OperatorEnvironment::clone(&environment::operator_environment_of_process())
+        ..OperatorEnvironment::clone(&environment::process_environment())
     });
-    let settings = RunSettings {
+    let settings = ProgramRunSettings {
         paths: environment.paths_for_workspace(folder)?,
         environment,
         model: ModelSelection::default(),
@@ -229,12 +226,13 @@ async fn prepare_guard_host(folder: &Path) -> anyhow::Result<RunWithCreatedHost>
             ..PluginSelection::default()
         },
         session: SessionChoice::New,
-        mode: ToolPolicyRunMode::default(),
+        mode: ToolPolicyOptions::default(),
         approval: ApprovalMode::default(),
     };
-    let run = RunBeforeHostCreation::new(settings, &NonInteractiveGuardFrontend).await?;
+    let run =
+        OperatorHostBuilder::from_run_settings(settings, &NonInteractiveGuardFrontend).await?;
     let nobody = Arc::new(DenyAllApprover("the guard asks nobody".to_owned()));
-    run.with_refusing_provider_if_no_model()
+    run.allow_missing_model()
         .without_mcp_servers()
         .create_host(nobody)
         .await

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rind_guard::{
-    AgentHookRequest, GuardDaemonStarter, GuardFolder, GuardPoint, GuardedAgent, HookAnswer,
-    ask_daemon_for_hook_answer,
+    AgentHookPoint, AgentHookRequest, GuardDaemonFolder, GuardDaemonStarter, GuardedAgent,
+    HookAnswer, ask_daemon_for_hook_answer,
 };
-use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::paths::{HOME_VARIABLE, RindPaths};
 use rind_lib::tool::process::{base_environment_with_variables, start_detached_program};
 use rind_operator::managed::MANAGED_PLUGINS_FOLDER_VARIABLE;
 
@@ -47,7 +47,7 @@ pub(super) const DAEMON_START_ENV_VARIABLE: &str = "RIND_GUARD_START";
 /// Parsed arguments of the hook.
 struct GuardHookCommandArguments {
     agent: GuardedAgent,
-    point: GuardPoint,
+    point: AgentHookPoint,
     home: Option<PathBuf>,
 }
 
@@ -70,7 +70,7 @@ pub(in super::super) fn run_guard_hook_if_requested(
 pub(in super::super) fn answer_hook_with_arguments(words: &[OsString]) -> ExitCode {
     let answer = match parse_hook_arguments(words) {
         Ok(words) => return answer_hook_before_deadline(words),
-        Err(why) => HookAnswer::refusal(&why),
+        Err(why) => HookAnswer::from_refusal_reason(&why),
     };
     write_answer(&answer)
 }
@@ -78,7 +78,7 @@ pub(in super::super) fn answer_hook_with_arguments(words: &[OsString]) -> ExitCo
 fn parse_hook_arguments(words: &[OsString]) -> Result<GuardHookCommandArguments, String> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str());
     let agent = text(0).and_then(GuardedAgent::from_name);
-    let point = text(1).and_then(GuardPoint::from_name);
+    let point = text(1).and_then(AgentHookPoint::from_name);
     let home = match (words.get(2).map(OsString::as_os_str), words.get(3)) {
         (None, _) => None,
         (Some(flag), Some(home)) if flag == OsStr::new("--home") && words.len() == 4 => {
@@ -108,19 +108,20 @@ fn answer_hook_before_deadline(words: GuardHookCommandArguments) -> ExitCode {
         std::thread::sleep(HOOK_RUN_DEADLINE);
         if !watched.swap(true, Ordering::SeqCst) {
             let why = format!("no answer within {} s", HOOK_RUN_DEADLINE.as_secs());
-            let refusal = HookAnswer::refusal(&why);
+            let refusal = HookAnswer::from_refusal_reason(&why);
             write_answer(&refusal);
             std::process::exit(i32::from(refusal.code));
         }
     });
     if let Err(error) = watch {
-        return write_answer(&HookAnswer::refusal(&format!(
+        return write_answer(&HookAnswer::from_refusal_reason(&format!(
             "cannot start a thread: {error}"
         )));
     }
     let answer = catch_unwind(AssertUnwindSafe(|| answer_agent_hook_call(words)));
-    let answer = answer
-        .unwrap_or_else(|_| HookAnswer::refusal("the program crashed; see the message above"));
+    let answer = answer.unwrap_or_else(|_| {
+        HookAnswer::from_refusal_reason("the program crashed; see the message above")
+    });
     while is_answered.swap(true, Ordering::SeqCst) {
         // The deadline has passed: the second thread writes a refusal and then ends the process.
         std::thread::park();
@@ -135,13 +136,13 @@ fn answer_agent_hook_call(words: GuardHookCommandArguments) -> HookAnswer {
         .take(MAX_STDIN_BYTES)
         .read_to_end(&mut payload);
     if let Err(error) = read {
-        return HookAnswer::refusal(&format!("standard input: {error}"));
+        return HookAnswer::from_refusal_reason(&format!("standard input: {error}"));
     }
     let (request, data, start) = match prepare_daemon_request(words, payload) {
         Ok(prepared) => prepared,
-        Err(why) => return HookAnswer::refusal(&why),
+        Err(why) => return HookAnswer::from_refusal_reason(&why),
     };
-    ask_daemon_for_hook_answer(&request, GuardFolder::open(&data), &start)
+    ask_daemon_for_hook_answer(&request, GuardDaemonFolder::open(&data), &start)
 }
 
 fn prepare_daemon_request(
@@ -156,13 +157,13 @@ fn prepare_daemon_request(
         (HOME_VARIABLE, Some(home)) => home.to_str().map(str::to_owned),
         _ => std::env::var(name).ok(),
     };
-    let paths = Paths::new(&user_home, variable, &folder);
+    let paths = RindPaths::new(&user_home, variable, &folder);
     let request = AgentHookRequest {
         agent: words.agent,
         point: words.point,
         payload,
         folder,
-        build: identify_build_and_folders(&paths)?,
+        build: daemon_compatibility_key(&paths)?,
     };
     Ok((
         request,
@@ -194,7 +195,7 @@ pub(super) fn choose_guard_hook_program(program: PathBuf) -> (PathBuf, bool) {
 
 /// Returns a name for this build and its folders. A hook uses a daemon only if both have the same
 /// name, because a daemon of another build or with other folders has other plugins and rules.
-pub(super) fn identify_build_and_folders(paths: &Paths) -> Result<String, String> {
+pub(super) fn daemon_compatibility_key(paths: &RindPaths) -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
     let program = find_rind_program_path()?;
     let found = program
@@ -202,7 +203,7 @@ pub(super) fn identify_build_and_folders(paths: &Paths) -> Result<String, String
         .map_err(|error| format!("{}: {error}", program.display()))?;
     let managed = std::env::var_os(MANAGED_PLUGINS_FOLDER_VARIABLE).unwrap_or_default();
     let home = std::env::home_dir().unwrap_or_default();
-    let Paths {
+    let RindPaths {
         config,
         data,
         cache,
@@ -225,7 +226,7 @@ pub(super) struct GuardDaemonProcessStarter {
 }
 
 impl GuardDaemonStarter for GuardDaemonProcessStarter {
-    fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String> {
+    fn start_daemon(&self, folder: &GuardDaemonFolder) -> Result<(), String> {
         if std::env::var_os(DAEMON_START_ENV_VARIABLE).is_some_and(|value| value == "never") {
             return Err(format!(
                 "no guard daemon runs, and {DAEMON_START_ENV_VARIABLE} keeps this program from starting one"
@@ -248,7 +249,7 @@ impl GuardDaemonStarter for GuardDaemonProcessStarter {
 
 /// Opens the daemon's log for appending. Removes the old log first if it is too large or no regular
 /// file.
-fn open_guard_daemon_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
+fn open_guard_daemon_log(folder: &GuardDaemonFolder) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = folder.log_path();
     let is_large = path
@@ -272,7 +273,7 @@ fn write_answer(answer: &HookAnswer) -> ExitCode {
     let _ = write_nonempty_line(&mut std::io::stderr(), &answer.stderr);
     match written {
         Ok(()) => ExitCode::from(answer.code),
-        Err(_) => ExitCode::from(HookAnswer::refusal("").code),
+        Err(_) => ExitCode::from(HookAnswer::from_refusal_reason("").code),
     }
 }
 
@@ -296,7 +297,7 @@ mod tests {
         let own = Some(PathBuf::from("/x"));
         assert_eq!(
             read(&["codex", "pre-tool", "--home", "/x"]),
-            Ok((GuardedAgent::Codex, GuardPoint::PreTool, own))
+            Ok((GuardedAgent::Codex, AgentHookPoint::PreTool, own))
         );
         for words in [
             &[] as &[&str],

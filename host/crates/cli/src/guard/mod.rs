@@ -16,7 +16,7 @@ use self::args::{
     GuardAgentArgs, GuardCommand, GuardInstallArgs, agent_settings_folder_env_variable,
 };
 pub(super) use self::status::{
-    AgentGuardStatus, PluginGuardCoverage, coverage_by_installed_guards,
+    AgentGuardStatus, EffectiveAndInertHookPoints, coverage_by_installed_guards,
 };
 use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
@@ -25,10 +25,10 @@ use super::render::{self, WARNING_STYLE};
 use super::signals::ShutdownSignals;
 use super::terminal::can_ask_at_terminal;
 use rind_guard::{
-    AgentSettingsRootFolders, FileChange, GuardFolder, GuardedAgent, plan_guard_install,
+    AgentSettingsRootFolders, FileChange, GuardDaemonFolder, GuardedAgent, plan_guard_install,
     plan_guard_removal, run_guard_daemon,
 };
-use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::paths::{HOME_VARIABLE, RindPaths};
 
 pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatus> {
     match command {
@@ -49,12 +49,12 @@ struct GuardInstallTarget {
     agent: GuardedAgent,
     places: AgentSettingsRootFolders,
     command: rind_guard::GuardHookProgram,
-    paths: Paths,
+    paths: RindPaths,
 }
 
 impl GuardInstallTarget {
     fn for_agent(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
-        let environment = environment::operator_environment_of_process();
+        let environment = environment::process_environment();
         let paths = environment::find_rind_paths(None)?;
         // Use the home directory and not RIND_HOME: other agents do not know that variable.
         let home = environment.home.clone();
@@ -107,7 +107,7 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Done);
     }
     // Check that the socket's folder is usable before an agent depends on it.
-    GuardFolder::open(&target.paths.data)?;
+    GuardDaemonFolder::open(&target.paths.data)?;
     if !confirm_and_apply_changes(&target, &changes, args.yes).await? {
         return Ok(ExitStatus::Failed);
     }
@@ -166,7 +166,7 @@ async fn confirm_and_apply_changes(
             return Ok(false);
         }
     }
-    let copies = GuardFolder::open(&target.paths.data)?.backup_folder_path();
+    let copies = GuardDaemonFolder::open(&target.paths.data)?.backup_folder_path();
     for change in changes {
         if let Some(copy) = change.write_with_backup(&copies)? {
             render::guard::print_backup_location(&change.path, &copy);
@@ -190,8 +190,8 @@ async fn ask_yes_or_no(words: &str) -> bool {
 /// Runs the daemon in this process. The process that starts it redirects its output to the log.
 async fn serve_daemon() -> anyhow::Result<ExitStatus> {
     let paths = environment::find_rind_paths(None)?;
-    let folder = GuardFolder::open(&paths.data)?;
-    let build = hook::identify_build_and_folders(&paths).map_err(anyhow::Error::msg)?;
+    let folder = GuardDaemonFolder::open(&paths.data)?;
+    let build = hook::daemon_compatibility_key(&paths).map_err(anyhow::Error::msg)?;
     let cancel = CancellationToken::new();
     let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));

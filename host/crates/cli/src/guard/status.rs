@@ -10,8 +10,9 @@ use crate::args::PluginArgs;
 use crate::exit_code::ExitStatus;
 use crate::{environment, plugin, render};
 use rind_guard::{
-    AgentHookTable, GuardFileOrDaemonError, GuardFolder, GuardInstallState, GuardedAgent,
-    InstalledHook, find_hooks, guard_install_state, hook_points_without_event, is_daemon_listening,
+    AgentHookCapabilities, GuardDaemonFolder, GuardFileOrDaemonError, GuardInstallState,
+    GuardedAgent, InstalledHook, find_hooks, hook_points_without_event, is_daemon_listening,
+    read_guard_install_state,
 };
 use rind_lib::plugin::inspect;
 use rind_lib::plugin::load::{FoundPluginSet, PluginSkipReason, SkippedPlugin};
@@ -22,14 +23,14 @@ pub(in super::super) struct AgentGuardStatus {
     pub(in super::super) state: GuardInstallState,
     pub(in super::super) hooks: Vec<InstalledHook>,
     #[serde(flatten)]
-    pub(in super::super) table: &'static AgentHookTable,
-    pub(in super::super) plugins: Vec<PluginGuardCoverage>,
+    pub(in super::super) table: &'static AgentHookCapabilities,
+    pub(in super::super) plugins: Vec<EffectiveAndInertHookPoints>,
 }
 
 /// A plugin with the points of its hooks, split into `judges`, at which the agent calls the guard,
 /// and `inert`, at which it does not.
 #[derive(Debug, Serialize)]
-pub(in super::super) struct PluginGuardCoverage {
+pub(in super::super) struct EffectiveAndInertHookPoints {
     pub(in super::super) name: String,
     pub(in super::super) judges: Vec<String>,
     pub(in super::super) inert: Vec<String>,
@@ -41,14 +42,14 @@ fn split_hook_points_by_agent_coverage(
     agent: GuardedAgent,
     name: &str,
     points: &[&str],
-) -> PluginGuardCoverage {
+) -> EffectiveAndInertHookPoints {
     let inert = match PLUGINS_EXCLUDED_FROM_GUARD.contains(&name) {
         // The guard never runs this plugin, so none of its hooks takes effect.
         true => points.to_vec(),
         false => hook_points_without_event(agent, points),
     };
     let judges = points.iter().filter(|point| !inert.contains(point));
-    PluginGuardCoverage {
+    EffectiveAndInertHookPoints {
         name: name.to_owned(),
         judges: judges.map(|point| (*point).to_owned()).collect(),
         inert: inert.into_iter().map(str::to_owned).collect(),
@@ -60,12 +61,12 @@ fn split_hook_points_by_agent_coverage(
 pub(in super::super) fn coverage_by_installed_guards(
     name: &str,
     points: &[&str],
-) -> Vec<(GuardedAgent, PluginGuardCoverage)> {
+) -> Vec<(GuardedAgent, EffectiveAndInertHookPoints)> {
     let has_guard = |agent: &GuardedAgent| {
         [false, true].into_iter().any(|is_project| {
             let target = GuardInstallTarget::for_agent(*agent, is_project);
             let state = target.ok().and_then(|target| {
-                guard_install_state(*agent, &target.places, &target.command).ok()
+                read_guard_install_state(*agent, &target.places, &target.command).ok()
             });
             state.is_some_and(|state| state != GuardInstallState::Absent)
         })
@@ -108,7 +109,7 @@ pub(super) async fn print_guard_status(args: &GuardStatusArgs) -> anyhow::Result
             split_hook_points_by_agent_coverage(agent, name, &points)
         });
         shown.push(AgentGuardStatus {
-            state: guard_install_state(agent, &target.places, &target.command)?,
+            state: read_guard_install_state(agent, &target.places, &target.command)?,
             hooks: find_hooks(agent, &target.places, &target.command)?,
             table: agent.hook_table(),
             plugins: covers
@@ -116,7 +117,7 @@ pub(super) async fn print_guard_status(args: &GuardStatusArgs) -> anyhow::Result
                 .collect(),
         });
     }
-    let folder = GuardFolder::open(&environment::find_rind_paths(None)?.data);
+    let folder = GuardDaemonFolder::open(&environment::find_rind_paths(None)?.data);
     let daemon = match &folder {
         Ok(folder) => is_daemon_listening(folder).map(|is_running| (is_running, folder.log_path())),
         Err(error) => Err(GuardFileOrDaemonError::Daemon(error.to_string())),
@@ -139,7 +140,7 @@ pub(super) async fn print_guard_status(args: &GuardStatusArgs) -> anyhow::Result
     let is_whole =
         |status: &AgentGuardStatus| !matches!(status.state, GuardInstallState::Differs(_));
     let is_whole = shown.iter().all(is_whole) && daemon.is_ok() && all_run;
-    Ok(ExitStatus::from_success(is_whole))
+    Ok(ExitStatus::from_success_flag(is_whole))
 }
 
 /// Returns the loaded plugins with the points of their enabled hooks.

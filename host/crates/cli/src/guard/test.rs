@@ -12,8 +12,8 @@ use super::hook::DAEMON_START_ENV_VARIABLE;
 use crate::exit_code::{ExitStatus, bail_usage};
 use crate::render;
 use rind_guard::{
-    AgentReactionToHookAnswer, GuardInstallState, GuardPoint, InstalledHook, SampleHookCall,
-    find_hooks, guard_install_state, interpret_hook_output, probe_payload,
+    AgentHookPoint, AgentReactionToHookAnswer, GuardInstallState, InstalledHook, SampleHookCall,
+    find_hooks, hook_payload_for_probe, interpret_hook_output, read_guard_install_state,
 };
 use rind_lib::disk::TemporaryFolder;
 use rind_lib::paths::HOME_VARIABLE;
@@ -36,7 +36,7 @@ struct InstalledHookTest<'a> {
 pub(super) async fn test_installed_guard_hook(args: &GuardAgentArgs) -> anyhow::Result<ExitStatus> {
     let target = GuardInstallTarget::from_args(args)?;
     let (agent, places) = (target.agent, &target.places);
-    let state = guard_install_state(agent, places, &target.command)?;
+    let state = read_guard_install_state(agent, places, &target.command)?;
     let is_as_written = state == GuardInstallState::Installed;
     match state {
         GuardInstallState::Absent => bail_usage!(
@@ -47,7 +47,9 @@ pub(super) async fn test_installed_guard_hook(args: &GuardAgentArgs) -> anyhow::
         GuardInstallState::Installed => {}
     }
     let hooks = find_hooks(agent, places, &target.command)?;
-    let hook = hooks.iter().find(|hook| hook.point == GuardPoint::PreTool);
+    let hook = hooks
+        .iter()
+        .find(|hook| hook.point == AgentHookPoint::PreTool);
     let hook = hook
         .context("the guard's hook before tool calls is not installed; install the guard again")?;
     let folder = TemporaryFolder::new("guard-test-").context("make a temporary folder")?;
@@ -80,7 +82,7 @@ pub(super) async fn test_installed_guard_hook(args: &GuardAgentArgs) -> anyhow::
     let is_closed = matches!(alone, AgentReactionToHookAnswer::Refused(_));
     render::guard::print_probe_outcome("ls, with no daemon to ask", &alone, is_closed);
     let is_whole = is_as_written && is_stopped && has_passed && is_closed;
-    Ok(ExitStatus::from_success(is_whole))
+    Ok(ExitStatus::from_success_flag(is_whole))
 }
 
 impl InstalledHookTest<'_> {
@@ -92,7 +94,7 @@ impl InstalledHookTest<'_> {
         is_alone: bool,
     ) -> anyhow::Result<AgentReactionToHookAnswer> {
         let agent = self.target.agent;
-        let payload = probe_payload(agent, call, &self.target.paths.workspace);
+        let payload = hook_payload_for_probe(agent, call, &self.target.paths.workspace);
         let file = self.folder.join("payload.json");
         std::fs::write(&file, payload.to_string())?;
         let mut command = self.hook.command.clone();

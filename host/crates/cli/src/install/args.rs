@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use rind_lib::grant::decide::GrantFlag;
+use rind_lib::grant::decide::GrantFlagValue;
 use rind_package::bundle::PackageBuildOptions;
 use rind_package::ecosystem::PackageKind;
 
@@ -79,7 +79,7 @@ pub(in super::super) struct PluginInstallArgs {
     #[arg(long)]
     pub(super) change_source: bool,
     #[command(flatten)]
-    pub(super) wider: WiderRequestArgs,
+    pub(super) wider: AcceptAddedPermissionsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -88,14 +88,14 @@ pub(in super::super) struct PluginUpdateArgs {
     #[arg(value_name = "NAME")]
     pub(super) plugin: Option<String>,
     #[command(flatten)]
-    pub(super) wider: WiderRequestArgs,
+    pub(super) wider: AcceptAddedPermissionsArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct WiderRequestArgs {
+pub(super) struct AcceptAddedPermissionsArgs {
     /// Accept that an update of this plugin requests more; `PLUGIN=CAPABILITY,…` accepts only these
     #[arg(long, value_name = "PLUGIN")]
-    pub(super) grant: Vec<GrantFlag>,
+    pub(super) grant: Vec<GrantFlagValue>,
 }
 
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ pub(in super::super) struct PluginRemoveArgs {
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct SearchPathArgs {
+pub(in super::super) struct SearchPathCommandArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use anyhow::bail;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 
-use super::super::environment::{environment_variable, operator_environment_of_process};
+use super::super::environment::{environment_variable, process_environment};
 use rind_package::ecosystem::PackageClientEnvironment;
 use rind_package::registry::{RegistryCredentials, RegistryCredentialsLookup};
 use rind_package::source::SourceFetchSettings;
 
 /// Returns this user's credentials for registries and settings for package managers, with which
 /// plugins are fetched.
-pub(super) fn plugin_fetch_credentials_and_settings() -> SourceFetchSettings {
+pub(super) fn settings_for_fetching_plugins() -> SourceFetchSettings {
     SourceFetchSettings {
         credentials: registry_credentials_lookup(),
         clients: PackageClientEnvironment {
             variable: Arc::new(environment_variable),
-            home: operator_environment_of_process().home.clone(),
+            home: process_environment().home.clone(),
         },
     }
 }

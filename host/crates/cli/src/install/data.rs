@@ -33,7 +33,7 @@ pub(super) fn move_plugin_data_aside(
     if fs::symlink_metadata(&current).is_err() {
         return Ok(None);
     }
-    let aside = moved_data_path(plugins, name, source);
+    let aside = plugin_data_move_target(plugins, name, source);
     let numbered = (2..MAX_MOVED_DATA_FOLDERS).map(|n| path_with_number_suffix(&aside, n));
     let mut free = std::iter::once(aside.clone()).chain(numbered);
     let free = free.find(|path| fs::symlink_metadata(path).is_err());
@@ -55,7 +55,7 @@ pub(super) fn restore_plugin_data_for_source(
     changes.extend(
         move_plugin_data_aside(plugins, name, None)?.map(PluginDataMoveOnInstall::PutAside),
     );
-    let aside = moved_data_path(plugins, name, Some(source));
+    let aside = plugin_data_move_target(plugins, name, Some(source));
     if fs::symlink_metadata(&aside).is_ok() {
         fs::rename(aside, plugins.join(name))?;
         changes.push(PluginDataMoveOnInstall::Back);
@@ -66,7 +66,7 @@ pub(super) fn restore_plugin_data_for_source(
 /// Returns the folder to which stored data of the plugin `name` from `source` is moved, so that
 /// another plugin of the same name cannot read it. It cannot collide with a plugin's own folder,
 /// because names of plugins contain no `@`.
-fn moved_data_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
+fn plugin_data_move_target(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
     let Some(source) = source else {
         return plugins.join(format!("{name}@unknown"));
     };

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::super::environment::{
-    operator_environment_of_process, read_operator_setup_without_project,
-};
+use super::super::environment::{process_environment, read_settings_without_project};
 use super::super::exit_code::Usage;
 use super::super::{alone, render};
-use super::args::WiderRequestArgs;
+use super::args::AcceptAddedPermissionsArgs;
 use super::data::{self, PluginDataMoveOnInstall};
 use super::{credentials, wider};
 use rind_lib::disk::acquire_file_lock;
@@ -19,7 +17,7 @@ use rind_lib::grant::Trust;
 use rind_lib::grant::answers::GrantAnswerStore;
 use rind_lib::grant::decide::GrantStatus;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::plugin::discover::{self, discover_plugins};
 use rind_lib::plugin::manifest::Manifest;
 use rind_operator::grants;
@@ -30,13 +28,13 @@ use rind_package::signature::{self, InstallConfig, SignatureCheckTarget};
 use rind_package::source::{FetchedPlugin, PluginSource, fetch_plugin};
 
 /// Returns the folder with the installed plugins.
-pub(super) fn plugins_folder(paths: &Paths) -> PathBuf {
+pub(super) fn plugins_folder(paths: &RindPaths) -> PathBuf {
     paths.config.join("plugins")
 }
 
 /// Installed plugins with their lock file, exclusively locked.
-pub(super) struct LockedPluginInstallation {
-    paths: Paths,
+pub(super) struct ExclusivelyLockedPluginInstallation {
+    paths: RindPaths,
     config: InstallConfig,
     plugins: PathBuf,
     lock_path: PathBuf,
@@ -50,7 +48,7 @@ pub(super) struct PluginInstallRequest<'a> {
     /// Name that the fetched plugin must have, for an update; `None` for an installation.
     pub(super) name: Option<&'a str>,
     pub(super) may_change_source: bool,
-    pub(super) wider: &'a WiderRequestArgs,
+    pub(super) wider: &'a AcceptAddedPermissionsArgs,
     pub(super) has_terminal: bool,
 }
 
@@ -101,10 +99,10 @@ pub(in super::super) struct PluginRemovalOutcome {
     pub(in super::super) is_pinned: bool,
 }
 
-impl LockedPluginInstallation {
+impl ExclusivelyLockedPluginInstallation {
     /// Waits until no other command changes the plugins, then locks them and reads the lock file.
     pub(super) fn open_with_exclusive_lock() -> anyhow::Result<Self> {
-        let OperatorWorkspaceSetup { paths, config, .. } = read_operator_setup_without_project()?;
+        let OperatorWorkspaceSetup { paths, config, .. } = read_settings_without_project()?;
         let lock_path = paths.config.join(LockedPlugin::FILE_NAME);
         let waits = || render::print_note("waiting for another `rind plugin` command to end");
         let exclusive = acquire_file_lock(&lock_path, waits)
@@ -157,7 +155,7 @@ impl LockedPluginInstallation {
         // registry.
         let earlier = wanted.name.and_then(|name| self.lock.entries.get(name));
         let version = earlier.map(|locked| &locked.version);
-        let access = credentials::plugin_fetch_credentials_and_settings();
+        let access = credentials::settings_for_fetching_plugins();
         let fetched = fetch_plugin(wanted.source, version, &access).await?;
         let manifest = &fetched.contents.manifest;
         let name = manifest.name.clone();
@@ -212,7 +210,7 @@ impl LockedPluginInstallation {
         let (waiting, is_called) = loads.await?;
         if let PluginInstallChangeKind::Updated(_) = change {
             let earlier = read_installed_manifest(&place, locked.as_ref());
-            wider::require_requests_accepted(
+            wider::require_added_permissions_accepted(
                 earlier.as_ref(),
                 manifest,
                 wanted.wider,
@@ -275,8 +273,8 @@ impl LockedPluginInstallation {
     /// Refuses names of bundled plugins, because an installed plugin of such a name would never
     /// run.
     fn refuse_bundled_name(&self, name: &str) -> anyhow::Result<()> {
-        let environment = operator_environment_of_process();
-        let managed = environment.list_managed_folders()?.into_iter();
+        let environment = process_environment();
+        let managed = environment.list_bundled_plugin_folders()?.into_iter();
         let managed: Vec<discover::PluginSearchPath> = managed
             .map(|path| discover::PluginSearchPath::new(Trust::Managed, path))
             .collect();
@@ -302,19 +300,18 @@ impl LockedPluginInstallation {
         trust: Trust,
         source: &Path,
     ) -> anyhow::Result<(Vec<rind_lib::grant::Capability>, bool)> {
-        let grants = grants::build_plugin_grant_options(&self.paths, &[], None, None)?;
-        let set =
-            alone::load_only_plugin_with_trust_and_grants(&staged.folder, trust, grants).await?;
-        if let Some(why) = alone::find_load_failure(&set, name) {
+        let grants = grants::build_permission_grant_options(&self.paths, &[], None, None)?;
+        let set = alone::load_single_plugin_with_grants(&staged.folder, trust, grants).await?;
+        if let Some(why) = alone::find_plugin_load_failure(&set, name) {
             let why = staged.replace_staging_path_in_message(&why, source);
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
-        let waiting = alone::only_plugin_permission_decision(&set)
+        let waiting = alone::single_plugin_permission_decision(&set)
             .map(|decision| decision.capabilities_with_status(GrantStatus::Waiting));
         let waiting = waiting.into_iter().flatten().cloned().collect();
         Ok((
             waiting,
-            alone::only_plugin_of_set(&set).is_none_or(|plugin| plugin.is_component_called()),
+            alone::only_plugin_of_set(&set).is_none_or(|plugin| plugin.is_component_used()),
         ))
     }
 
@@ -353,7 +350,7 @@ impl LockedPluginInstallation {
         // Remove the answers too: a plugin that has answers but is not installed would be reported
         // as missing.
         let n_answers = GrantAnswerStore::read(&self.paths.grant_answers_path())?.revoke(name)?;
-        let config = read_operator_setup_without_project()?.config;
+        let config = read_settings_without_project()?.config;
         let aside = data::move_plugin_data_aside(&self.plugin_stores_folder(), name, Some(&source))
             .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
         Ok(PluginRemovalOutcome {

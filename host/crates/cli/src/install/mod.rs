@@ -12,14 +12,15 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::args::PluginArgs;
-use super::environment::{find_rind_paths, operator_environment_of_process};
+use super::environment::{find_rind_paths, process_environment};
 use super::exit_code::{ExitStatus, Usage};
 use super::terminal::can_ask_at_terminal;
 use super::{alone, carried, render};
 use args::{
-    PackArgs, PluginInstallArgs, PluginRemoveArgs, PluginUpdateArgs, PublishArgs, SearchPathArgs,
+    PackArgs, PluginInstallArgs, PluginRemoveArgs, PluginUpdateArgs, PublishArgs,
+    SearchPathCommandArgs,
 };
-use installation::{LockedPluginInstallation, PluginInstallRequest};
+use installation::{ExclusivelyLockedPluginInstallation, PluginInstallRequest};
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_operator::project;
@@ -42,20 +43,20 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     // Check the plugin from a copy of exactly the bytes that are packed.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(contents.files(), name, checked.path())?;
-    let set = alone::load_only_plugin_with_trust_and_grants(
+    let set = alone::load_single_plugin_with_grants(
         &staged.folder,
         Trust::Managed,
         GrantOptions::default(),
     )
     .await?;
-    if let Some(why) = alone::find_load_failure(&set, name) {
+    if let Some(why) = alone::find_plugin_load_failure(&set, name) {
         let why = staged.replace_staging_path_in_message(&why, &args.folder);
         bail!("{name} is not packed, because it cannot be loaded: {why}");
     }
     for plugin in set
         .plugins
         .iter()
-        .filter(|plugin| !plugin.is_component_called())
+        .filter(|plugin| !plugin.is_component_used())
     {
         let name = &plugin.manifest.name;
         render::print_warning(&format!(
@@ -82,7 +83,7 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
         .with_context(|| format!("cannot write {}", out.display()))?;
     render::install::show_packed_plugin(contents, &out, bytes.len() as u64);
     if let Some(options) = &options {
-        render::install::show_publish_command(options.kind, &out);
+        render::install::print_publish_instructions(options.kind, &out);
     }
     Ok(ExitStatus::Done)
 }
@@ -189,7 +190,7 @@ fn write_file_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 pub(super) async fn run_plugin_install(args: PluginInstallArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = LockedPluginInstallation::open_with_exclusive_lock()?;
+    let mut installation = ExclusivelyLockedPluginInstallation::open_with_exclusive_lock()?;
     let source = PluginSource::new(&args.source)?;
     let wanted = PluginInstallRequest {
         source: &source,
@@ -217,7 +218,7 @@ async fn warn_about_tool_collisions(name: &str) {
 }
 
 pub(super) async fn run_update(args: PluginUpdateArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = LockedPluginInstallation::open_with_exclusive_lock()?;
+    let mut installation = ExclusivelyLockedPluginInstallation::open_with_exclusive_lock()?;
     let installed = installation.installed_plugin_sources();
     let chosen: Vec<_> = match &args.plugin {
         None => installed,
@@ -255,16 +256,16 @@ pub(super) async fn run_update(args: PluginUpdateArgs) -> anyhow::Result<ExitSta
 }
 
 pub(super) fn run_remove(args: &PluginRemoveArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = LockedPluginInstallation::open_with_exclusive_lock()?;
+    let mut installation = ExclusivelyLockedPluginInstallation::open_with_exclusive_lock()?;
     let removed = installation.remove_plugin(&args.plugin)?;
     render::install::show_removed_plugin(&removed);
     Ok(ExitStatus::Done)
 }
 
-pub(super) fn run_plugin_search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_search_path_command(args: &SearchPathCommandArgs) -> anyhow::Result<ExitStatus> {
     let paths = find_rind_paths(None)?;
-    let mut places: Vec<_> = operator_environment_of_process()
-        .list_managed_folders()?
+    let mut places: Vec<_> = process_environment()
+        .list_bundled_plugin_folders()?
         .into_iter()
         .map(|path| (Trust::Managed, path))
         .collect();
@@ -273,6 +274,10 @@ pub(super) fn run_plugin_search_path(args: &SearchPathArgs) -> anyhow::Result<Ex
         Trust::Project,
         project::project_plugin_search_path(&paths).path,
     ));
-    render::install::print_search_path(&places, &carried::core_plugins_folder(), args.json)?;
+    render::install::print_plugin_search_folders(
+        &places,
+        &carried::core_plugins_folder(),
+        args.json,
+    )?;
     Ok(ExitStatus::Done)
 }

@@ -5,8 +5,8 @@ use anyhow::bail;
 
 use super::super::question::{QuestionScreenContent, TerminalQuestionLine, parse_yes_or_no};
 use super::super::render::{BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE};
-use super::args::WiderRequestArgs;
-use rind_lib::grant::decide::GrantFlag;
+use super::args::AcceptAddedPermissionsArgs;
+use rind_lib::grant::decide::GrantFlagValue;
 use rind_lib::grant::{Capability, Trust, describe_capability};
 use rind_lib::plugin::manifest::Manifest;
 
@@ -31,7 +31,7 @@ impl PermissionAddedByUpdate {
         }
     }
 
-    fn is_accepted_by_grant_flag(&self, plugin: &str, flag: &GrantFlag) -> bool {
+    fn is_accepted_by_grant_flag(&self, plugin: &str, flag: &GrantFlagValue) -> bool {
         match self {
             Self::Capability(capability) => flag.grants_capability_to_plugin(plugin, capability),
             // Only a flag that grants the plugin all capabilities accepts a request for higher
@@ -43,7 +43,7 @@ impl PermissionAddedByUpdate {
 
 /// Returns the permissions and the trust that the manifest `new` requests and `earlier` does not;
 /// all permissions that `new` requests, but no trust, if `earlier` is `None`.
-fn find_additional_requests(
+fn find_added_permissions(
     earlier: Option<&Manifest>,
     new: &Manifest,
 ) -> Vec<PermissionAddedByUpdate> {
@@ -66,14 +66,14 @@ fn find_additional_requests(
 
 /// Checks that `--grant`, or the person at the terminal, accepts the additional requests of an
 /// update.
-pub(super) async fn require_requests_accepted(
+pub(super) async fn require_added_permissions_accepted(
     earlier: Option<&Manifest>,
     new: &Manifest,
-    args: &WiderRequestArgs,
+    args: &AcceptAddedPermissionsArgs,
     has_terminal: bool,
 ) -> anyhow::Result<()> {
     let name = &new.name;
-    let mut more = find_additional_requests(earlier, new);
+    let mut more = find_added_permissions(earlier, new);
     more.retain(|more| {
         !args
             .grant
@@ -87,7 +87,7 @@ pub(super) async fn require_requests_accepted(
         earlier.version.to_string()
     });
     if has_terminal {
-        let screen = additional_requests_screen(&before, new, &more);
+        let screen = build_added_permissions_question(&before, new, &more);
         if screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true) {
             return Ok(());
         }
@@ -107,7 +107,7 @@ pub(super) async fn require_requests_accepted(
     )
 }
 
-fn additional_requests_screen(
+fn build_added_permissions_question(
     before: &str,
     new: &Manifest,
     more: &[PermissionAddedByUpdate],

@@ -212,7 +212,7 @@ impl McpServeArgs {
     ///
     /// # Errors
     /// Two components have the same name, or a policy is for a component that was not passed.
-    pub(super) fn to_components_with_policy_paths(
+    pub(super) fn pair_components_with_policies(
         &self,
     ) -> Result<Vec<WasmComponentAndPolicyPaths>, String> {
         let names: Vec<String> = self

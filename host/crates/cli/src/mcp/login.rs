@@ -32,10 +32,10 @@ const USER_LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 const FINAL_PAGE_DELIVERY_DELAY: Duration = Duration::from_millis(300);
 
 /// Address to which the browser was redirected, and the sender of the page to show there.
-type OauthRedirectUrlAndPageSender = (String, oneshot::Sender<LoginRedirectPage>);
+type OauthRedirectRequest = (String, oneshot::Sender<LoginRedirectPage>);
 
 pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_operator_setup_without_project()?;
+    let setup = environment::read_settings_without_project()?;
     let name = &args.name;
     let servers = mcp::read_mcp_settings(&setup)?;
     let settings = find_server_settings(&servers, name)?;
@@ -140,7 +140,7 @@ fn read_oauth_client_secret(
     let Some(variable) = &settings.client_secret else {
         return Ok(None);
     };
-    match setup.secrets()?.variable(variable) {
+    match setup.secrets()?.variable_or_secret(variable) {
         Some(secret) => Ok(Some(secret)),
         None => bail_usage!(
             "MCP server `{name}` needs the secret `{}` of its client, which neither the environment nor secrets.toml sets",
@@ -172,7 +172,7 @@ async fn wait_for_login(
     flow: &PendingBrowserLogin,
     listener: ApiListener,
 ) -> Result<StoredLogin, String> {
-    let (sender, mut led) = mpsc::channel::<OauthRedirectUrlAndPageSender>(1);
+    let (sender, mut led) = mpsc::channel::<OauthRedirectRequest>(1);
     let base = listener.format_address();
     let cancel = CancellationToken::new();
     let _stop = cancel.clone().drop_guard();

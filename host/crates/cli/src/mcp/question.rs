@@ -8,27 +8,27 @@ use crate::render::{
     BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, format_count_with_noun,
 };
 use rind_mcp::{
-    McpServerConnectionSpec, OfferedTool, PinnedServerOfferDifference, ServerApprovalAsker,
-    ServerApprovalQuestion, ServerOffer,
+    ChangeSinceServerApproval, McpServerApprovalQuestion, McpServerConnectionSpec, OfferedTool,
+    ServerApprovalAsker, ServerToolsAndPrompts,
 };
 
 /// Asks the person at the terminal about MCP servers.
 pub(in super::super) struct TerminalMcpServerApprovalAsker;
 
 impl ServerApprovalAsker for TerminalMcpServerApprovalAsker {
-    fn ask_start<'a>(
+    fn ask_before_starting<'a>(
         &'a self,
         server: &'a McpServerConnectionSpec,
         place: &'a str,
     ) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let screen = mcp_server_start_question_screen(server, place);
+            let screen = build_server_start_question(server, place);
             let answer = screen.ask_approval(parse_yes_or_no, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
     }
 
-    fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
+    fn ask<'a>(&'a self, question: McpServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let screen = build_server_tools_screen(question);
             let answer = screen.ask_approval(parse_yes_or_no, |is_yes| !is_yes);
@@ -45,7 +45,7 @@ fn parse_yes_or_no(line: &str) -> Option<bool> {
     }
 }
 
-fn mcp_server_start_question_screen(
+fn build_server_start_question(
     server: &McpServerConnectionSpec,
     place: &str,
 ) -> QuestionScreenContent {
@@ -86,13 +86,13 @@ pub(in super::super) fn server_start_question(
 }
 
 /// Returns the question whether to use a server's tools as text, for a program that shows it.
-pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<'_>) -> String {
-    let ServerApprovalQuestion {
+pub(in super::super) fn server_tools_question(question: &McpServerApprovalQuestion<'_>) -> String {
+    let McpServerApprovalQuestion {
         server,
         offer,
         changes,
     } = question;
-    let offered = describe_server_offer(offer);
+    let offered = format_tool_and_prompt_counts(offer);
     let mut lines = vec![
         format!(
             "Use the tools of the MCP server {}? It offers {offered}.",
@@ -112,7 +112,7 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
     let tools = offer.tools.iter();
     for tool in tools {
         lines.push(format!("Tool {}: {}", tool.name, tool.description));
-        let texts = tool.argument_schema_texts().into_iter();
+        let texts = tool.texts_in_argument_schema().into_iter();
         lines.extend(
             texts.map(|(place, text)| {
                 format!("Text about the argument {place} of this tool: {text}")
@@ -134,13 +134,13 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
     lines.join("\n")
 }
 
-fn build_server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreenContent {
-    let ServerApprovalQuestion {
+fn build_server_tools_screen(question: McpServerApprovalQuestion<'_>) -> QuestionScreenContent {
+    let McpServerApprovalQuestion {
         server,
         offer,
         changes,
     } = question;
-    let offered = describe_server_offer(offer);
+    let offered = format_tool_and_prompt_counts(offer);
     let head = TerminalQuestionLine::new("")
         .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text("use the tools of the MCP server ")
@@ -159,7 +159,7 @@ fn build_server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionSc
             .with_styled_text(WARNING_STYLE, "changed since you approved it:")
     }));
     let changed = changes.unwrap_or_default().iter();
-    let changed = changed.map(|change: &PinnedServerOfferDifference| {
+    let changed = changed.map(|change: &ChangeSinceServerApproval| {
         TerminalQuestionLine::new("    • ").with_escaped_text(WARNING_STYLE, &change.to_string())
     });
     let mut tools: Vec<TerminalQuestionLine> =
@@ -191,7 +191,7 @@ fn build_server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionSc
 }
 
 /// Describes how many tools and prompts a server offers.
-pub(in super::super) fn describe_server_offer(offer: &ServerOffer) -> String {
+pub(in super::super) fn format_tool_and_prompt_counts(offer: &ServerToolsAndPrompts) -> String {
     let tools = format_count_with_noun(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {
         0 => tools,
@@ -211,7 +211,7 @@ fn build_tool_lines(tool: &OfferedTool) -> Vec<TerminalQuestionLine> {
             .with_escaped_text(DIM_STYLE, &claims.to_string()),
     };
     let texts = tool
-        .argument_schema_texts()
+        .texts_in_argument_schema()
         .into_iter()
         .map(|(place, text)| {
             TerminalQuestionLine::new("    argument text ")

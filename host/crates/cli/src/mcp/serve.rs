@@ -18,17 +18,17 @@ use crate::listen::{AuthenticatedListener, ListenAddress, open_token_protected_l
 use crate::signals::ShutdownSignals;
 use crate::{open, render};
 use rind_lib::Session;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::plugin::tools::BUILT_IN_TOOL_NAMES;
 use rind_lib::tool::registry::is_external_tool_origin;
 use rind_mcp::{
-    McpHostServerConfig, McpHttpServer, OpenSessionFn, mcp_server_origin, serve_stdio_client,
+    McpHttpServer, OpenSessionFn, OwnMcpServerConfig, mcp_tool_source_name, serve_stdio_client,
 };
 use rind_operator::mcp;
 use rind_operator::settings::SessionChoice;
-use rind_operator::start::RunWithCreatedHost;
+use rind_operator::start::ConfiguredAgentHost;
 
 /// Name of the file with the access token, in the data folder.
 const ACCESS_TOKEN_FILE_NAME: &str = "mcp-token";
@@ -44,9 +44,11 @@ pub(super) async fn run_mcp_serve(args: McpServeArgs) -> anyhow::Result<ExitStat
     let file = args.open.events.as_deref().map(EventLogFile::open_file);
     let file = file.transpose()?;
     let mut settings = args.open.to_run_settings(SessionChoice::New, false)?;
-    settings.plugins.components = args.to_components_with_policy_paths().map_err(Usage)?;
+    settings.plugins.components = args.pair_components_with_policies().map_err(Usage)?;
     let n_components = args.component.len();
-    let prepared = open::prepare_session(settings).await?.allow_missing_model();
+    let prepared = open::prepare_session(settings)
+        .await?
+        .allow_unconfigured_model();
     // Serve a server only once, even if it is named twice.
     let upstream: BTreeSet<String> = args.upstream.into_iter().collect();
     let upstream: Vec<String> = upstream.into_iter().collect();
@@ -67,15 +69,15 @@ pub(super) async fn run_mcp_serve(args: McpServeArgs) -> anyhow::Result<ExitStat
         has_built_in: args.builtin,
         upstream: upstream
             .iter()
-            .map(|name| mcp_server_origin(name))
+            .map(|name| mcp_tool_source_name(name))
             .collect(),
     };
-    let serving = McpHostServerConfig {
+    let serving = OwnMcpServerConfig {
         open: create_client_session_opener(&ready.run, file),
         is_offered: Arc::new(move |spec| offered.is_tool_offered(spec)),
         skills: Arc::new({
             let commands = commands.clone();
-            move |take: &mut dyn FnMut(_)| commands.for_each_served_skill(take)
+            move |take: &mut dyn FnMut(_)| commands.visit_mcp_served_skills(take)
         }),
         prompts: Arc::new(CommandsServedAsMcpPrompts {
             commands,
@@ -103,10 +105,13 @@ fn check_all_wasm_components_loaded(
     plugins: &FoundPluginSet,
     n_components: usize,
 ) -> anyhow::Result<()> {
-    let running = plugins.plugins.iter().filter(|plugin| plugin.is_foreign());
+    let running = plugins
+        .plugins
+        .iter()
+        .filter(|plugin| plugin.is_component_without_contract());
     let refused = running
         .clone()
-        .flat_map(|plugin| plugin.unoffered_function_messages());
+        .flat_map(|plugin| plugin.skipped_function_messages());
     refused.for_each(|why| render::print_warning(why));
     if running.count() < n_components {
         bail_usage!(
@@ -142,7 +147,7 @@ impl McpClientToolFilter {
 
 /// Returns the function that opens a new session for each client.
 fn create_client_session_opener(
-    run: &RunWithCreatedHost,
+    run: &ConfiguredAgentHost,
     file: Option<EventLogFile>,
 ) -> OpenSessionFn {
     let (host, policy) = (
@@ -159,7 +164,7 @@ fn create_client_session_opener(
             .create()
             .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
         if let Some(file) = file.clone() {
-            session.observe(move |stamped| lock(&file).write_event(stamped));
+            session.observe(move |stamped| lock_ignoring_poison(&file).write_event(stamped));
         }
         Ok(session)
     })
@@ -167,7 +172,7 @@ fn create_client_session_opener(
 
 /// Serves the agent that started this program, over standard input and output.
 async fn serve_over_stdio(
-    serving: McpHostServerConfig,
+    serving: OwnMcpServerConfig,
     cancel: &CancellationToken,
 ) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() {
@@ -181,9 +186,9 @@ async fn serve_over_stdio(
 
 /// Serves agents that connect over HTTP.
 async fn serve_over_http(
-    serving: McpHostServerConfig,
+    serving: OwnMcpServerConfig,
     address: &ListenAddress,
-    run: &RunWithCreatedHost,
+    run: &ConfiguredAgentHost,
     cancel: &CancellationToken,
 ) -> anyhow::Result<()> {
     let AuthenticatedListener {
@@ -203,9 +208,14 @@ async fn serve_over_http(
         let server = answering.clone();
         async move { server.answer_request(request).await }
     };
-    let served =
-        rind_serve::serve_single_path(listener, McpHttpServer::url_path(), answer, access, cancel)
-            .await;
+    let served = rind_serve::serve_single_http_route(
+        listener,
+        McpHttpServer::url_path(),
+        answer,
+        access,
+        cancel,
+    )
+    .await;
     server.close().await;
     served.context("serve MCP")
 }

@@ -12,12 +12,12 @@ use clap::Args as ClapArgs;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use super::super::args::{SessionOpenArgs, ShowArgs};
+use super::super::args::{SessionOpenArgs, TurnOutputArgs};
 use super::super::command::SlashCommandSet;
-use super::super::environment::{find_rind_paths, operator_environment_of_process};
+use super::super::environment::{find_rind_paths, process_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::open::{SessionWithUserQuestionChannels, prepare_session};
-use super::super::programs::TurnEventReceiversAndSteering;
+use super::super::programs::TurnInputOutputChannels;
 use super::super::run::show_events_and_ask_questions;
 use super::super::signals::ShutdownSignals;
 use super::super::telemetry::TraceExporter;
@@ -47,7 +47,7 @@ pub(in super::super) struct PluginDevArgs {
     #[command(flatten)]
     open: SessionOpenArgs,
     #[command(flatten)]
-    show: ShowArgs,
+    show: TurnOutputArgs,
 }
 
 /// Runs a session and replaces the plugin in it after changes, until Ctrl-C or the end of the chat.
@@ -63,7 +63,7 @@ pub(in super::super) async fn run_plugin_dev(
     let dir = args.dir.canonicalize().context("find the plugin")?;
     let paths = find_rind_paths(args.open.workspace.as_deref())?;
     let setup = OperatorWorkspaceSetup::read(
-        operator_environment_of_process(),
+        process_environment(),
         paths,
         &args.open.model.to_model_selection(),
         None,
@@ -75,7 +75,7 @@ pub(in super::super) async fn run_plugin_dev(
     };
     let seen = files::find_source_files(&dir);
     let cancel = CancellationToken::new();
-    match source.describe_agent_writable_build_source(&cancel).await {
+    match source.agent_writable_source_error(&cancel).await {
         Ok(None) => {}
         Ok(Some(why)) => {
             bail_usage!("{why}; choose a separate workspace with --workspace DIR")
@@ -93,16 +93,13 @@ pub(in super::super) async fn run_plugin_dev(
     args.open.plugins.plugin.push(dir.clone());
     let name = Manifest::read(&dir, None)?.name;
     let has_terminal = can_ask_at_terminal();
-    let mut programs = TurnEventReceiversAndSteering::open_event_file_and_steering(
-        args.open.events.as_deref(),
-        None,
-    )?;
+    let mut programs = TurnInputOutputChannels::open_from_paths(args.open.events.as_deref(), None)?;
     let prepared = prepare_session(
         args.open
             .to_run_settings(SessionChoice::New, has_terminal)?,
     )
     .await?;
-    let later = prepared.plugin_reload_loader(&name)?;
+    let later = prepared.plan_plugin_reload(&name)?;
     let commands = Arc::new(prepared.collect_slash_commands().await?);
     let opened = prepared.open_session().await?;
     render::print_note(&opened.chosen);
@@ -131,8 +128,8 @@ pub(in super::super) async fn run_plugin_dev(
 async fn rerun_prompt_after_reloads(
     opened: SessionWithUserQuestionChannels,
     prompt: &str,
-    show: ShowArgs,
-    programs: TurnEventReceiversAndSteering,
+    show: TurnOutputArgs,
+    programs: TurnInputOutputChannels,
     mut replaced: UnboundedReceiver<()>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<ExitStatus> {
@@ -185,25 +182,25 @@ struct DevPluginSource {
 impl DevPluginSource {
     /// Returns an error text if the agent could write to a source of the build. Build scripts and
     /// macros run with all rights of the user, so the agent must not be able to change them.
-    async fn describe_agent_writable_build_source(
+    async fn agent_writable_source_error(
         &self,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, BuildError> {
         // Check these folders first: `find_plugin_source_folders` itself creates links to the SDK
         // in the plugin's folder, and runs a program that reads settings there.
-        let sdk = rind_author::planned_sdk_link_path(&self.dir);
+        let sdk = rind_author::missing_sdk_symlink_path(&self.dir);
         let mut early = std::iter::once(&self.dir).chain(&sdk);
-        if let Some(why) = early.find_map(|folder| self.describe_agent_write_overlap(folder)) {
+        if let Some(why) = early.find_map(|folder| self.agent_writable_folder_error(folder)) {
             return Ok(Some(why));
         }
         let sources =
             rind_author::find_plugin_source_folders(&self.dir, &self.sdks, cancel).await?;
         Ok(sources
             .iter()
-            .find_map(|folder| self.describe_agent_write_overlap(folder)))
+            .find_map(|folder| self.agent_writable_folder_error(folder)))
     }
 
-    fn describe_agent_write_overlap(&self, folder: &Path) -> Option<String> {
+    fn agent_writable_folder_error(&self, folder: &Path) -> Option<String> {
         let overlaps = |open: &&PathBuf| folder.starts_with(open) || open.starts_with(folder);
         let open = self.open.iter().find(overlaps)?;
         Some(format!(
@@ -270,10 +267,7 @@ impl DevPluginReloader {
     async fn rebuild_and_replace_plugin(&self, cancel: &CancellationToken) -> Result<(), String> {
         // Check again whether the agent could write to a source of the build, because the change
         // may have added dependencies.
-        let overlap = self
-            .source
-            .describe_agent_writable_build_source(cancel)
-            .await;
+        let overlap = self.source.agent_writable_source_error(cancel).await;
         if let Some(why) = overlap.map_err(|error| error.to_string())? {
             return Err(why);
         }

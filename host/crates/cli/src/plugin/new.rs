@@ -44,7 +44,7 @@ enum PluginKind {
     Prompt,
 }
 
-pub(in super::super) fn run_new_plugin(args: &NewPluginArgs) -> anyhow::Result<ExitStatus> {
+pub(in super::super) fn run_new_plugin_command(args: &NewPluginArgs) -> anyhow::Result<ExitStatus> {
     let language = match args.lang {
         TemplateLanguage::Rust => NewPluginLanguage::Rust,
         TemplateLanguage::Js => NewPluginLanguage::JavaScript,

@@ -14,7 +14,7 @@ const DEFAULT_LINE_COLUMNS: usize = 100;
 const MIN_LINE_COLUMNS: usize = 60;
 
 /// Number of columns before the text of a line, for indentation and label.
-const LABEL_COLUMNS: usize = 17;
+const LABEL_WIDTH_COLUMNS: usize = 17;
 
 /// Maximum number of lines about one kind of activity in the block of a plugin.
 const MAX_LINES_PER_ACTIVITY_KIND: usize = 2;
@@ -33,14 +33,14 @@ pub(in super::super) fn print_plugin_activity_blocks<'a>(
     let width = columns
         .unwrap_or(DEFAULT_LINE_COLUMNS)
         .max(MIN_LINE_COLUMNS)
-        - LABEL_COLUMNS;
+        - LABEL_WIDTH_COLUMNS;
     for plugin in plugins {
         let name = style_text(PLUGIN_NAME_STYLE, format_args!("{plugin:<25}"));
         match acted.get(plugin) {
             Some(activity) => {
                 print_stderr_line(format_args!(
                     "{name} {}",
-                    format_plugin_points_calls_and_time(activity)
+                    format_plugin_activity_summary(activity)
                 ));
                 format_plugin_activity_lines(activity, width)
                     .iter()
@@ -62,7 +62,7 @@ pub(in super::super) fn print_plugin_activity_blocks<'a>(
 
 /// Formats the points at which a plugin acted, its number of calls and their total time. For a
 /// plugin that did not act, the points are those at which it was called.
-fn format_plugin_points_calls_and_time(activity: &PluginActivity) -> String {
+fn format_plugin_activity_summary(activity: &PluginActivity) -> String {
     let points = match activity.activity_texts_of_kind(PluginActivityKind::ActedAt) {
         [] => activity.activity_texts_of_kind(PluginActivityKind::CalledAt),
         points => points,
@@ -159,7 +159,7 @@ fn split_line_at_space(text: &str, width: usize) -> (String, Option<String>) {
 fn format_activity_line(label: &str, text: &str, width: usize) -> String {
     let label = style_text(
         DIM_STYLE,
-        format_args!("{label:<width$}", width = LABEL_COLUMNS - 3),
+        format_args!("{label:<width$}", width = LABEL_WIDTH_COLUMNS - 3),
     );
     format!("  {label} {}", truncate_to_one_line(text, width))
 }

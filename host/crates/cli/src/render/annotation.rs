@@ -14,7 +14,7 @@ pub(in super::super) struct GithubAnnotation {
 
 /// Prints an annotation. Texts are escaped, so that they can neither end the line nor begin another
 /// command of the runner.
-pub(in super::super) fn print_annotation(of: &GithubAnnotation) {
+pub(in super::super) fn print_github_annotation(of: &GithubAnnotation) {
     print_stdout_line(format_annotation(of));
 }
 

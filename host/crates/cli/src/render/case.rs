@@ -138,10 +138,10 @@ pub(in super::super) fn print_plugin_without_cases(folder: &Path, plugin: &str) 
 pub(in super::super) fn print_missing_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.uncalled_plugin_parts().collect();
     if !never.is_empty() {
-        let n_called = coverage.plugin_part_count() - never.len();
+        let n_called = coverage.entry_count() - never.len();
         print_note(&format!(
             "{plugin}: the cases reach {n_called} of its {} hooks, tools, commands and loops; no case reaches {}",
-            coverage.plugin_part_count(),
+            coverage.entry_count(),
             never.join(", ")
         ));
     }

@@ -5,9 +5,9 @@
 
 use anstyle::Style;
 
-use super::diff::{RenderedDiffRow, TextsToDiff, diff_rows};
+use super::diff::{RenderedDiffRow, TextsToDiff, compute_diff_rows};
 use super::{
-    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text, format_bytes,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_prose_for_display, format_bytes,
 };
 use rind_lib::checkpoint::FileState;
 
@@ -44,7 +44,10 @@ pub(in super::super) fn format_file_change_lines(
         (_, FileState::Absent) => ERROR_STYLE,
         _ => BOLD_STYLE,
     };
-    let mut lines = vec![FileChangeLine::new(style, change_heading(change))];
+    let mut lines = vec![FileChangeLine::new(
+        style,
+        format_file_change_heading(change),
+    )];
     let [before, after] = &change.contents;
     let is_file = |state: &FileState| matches!(state, FileState::File { .. });
     let is_shown = is_file(change.from)
@@ -62,8 +65,8 @@ pub(in super::super) fn format_file_change_lines(
     };
     match (text(change.from, before), text(change.to, after)) {
         (Some(before), Some(after)) => {
-            let texts = TextsToDiff::prose_for_display_only(change.path, &before, &after);
-            let (rows, n_more) = diff_rows(texts, most);
+            let texts = TextsToDiff::new_for_prose(change.path, &before, &after);
+            let (rows, n_more) = compute_diff_rows(texts, most);
             let row = |row: &RenderedDiffRow| {
                 FileChangeLine::new(row.row_style(), format!("  {}", row.plain_text()))
             };
@@ -81,8 +84,8 @@ pub(in super::super) fn format_file_change_lines(
 }
 
 /// Returns the path and the kind of change, such as `src/a.rs: changed`.
-pub(in super::super) fn change_heading(change: &FileChangeToShow<'_>) -> String {
-    let path = escape_natural_language_text(change.path).replace('\n', "\\n");
+pub(in super::super) fn format_file_change_heading(change: &FileChangeToShow<'_>) -> String {
+    let path = escape_prose_for_display(change.path).replace('\n', "\\n");
     format!("{path}: {}", describe_file_change(change.from, change.to))
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::annotation::{GithubAnnotation, print_annotation};
+use super::annotation::{GithubAnnotation, print_github_annotation};
 use super::{
     BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, format_count_with_noun, print_stderr_line,
     print_stdout_line, printable_text, style_text,
@@ -34,7 +34,7 @@ pub(in super::super) fn report_plugin_faults(all: &[PluginCheckResult], n_fixed:
     print_stderr_line(format_args!("{} {text}", style_text(ERROR_STYLE, "✗")));
 }
 
-pub(in super::super) fn print_fixed_fault(fault: &PluginFault) {
+pub(in super::super) fn print_repaired_fault(fault: &PluginFault) {
     print_stderr_line(format_args!(
         "{} {}",
         style_text(SUCCESS_STYLE, "fixed"),
@@ -60,7 +60,7 @@ fn format_fault_line(fault: &PluginFault) -> String {
 pub(in super::super) fn print_faults_as_github_annotations(all: &[PluginCheckResult]) {
     for fault in all.iter().flat_map(|checked| &checked.faults) {
         let path = fault.path.display().to_string();
-        print_annotation(&GithubAnnotation {
+        print_github_annotation(&GithubAnnotation {
             file: path.strip_prefix("./").unwrap_or(&path).to_owned(),
             line: fault.line,
             title: format!("rind plugin check: {}", fault.rule),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_prose_for_display,
     format_token_usage, format_turn_cost, print_note, print_stdout_line, print_to_stdout,
     print_warning, style_text,
 };
@@ -26,7 +26,7 @@ pub(in super::super) fn print_skill_files(bundle: &SkillBundle) {
     let n_files = bundle.0.len();
     for (at, (path, text)) in bundle.0.iter().enumerate() {
         print_stdout_line(style_text(BOLD_STYLE, format_args!("==> {path} <==")));
-        print_to_stdout(escape_natural_language_text(text));
+        print_to_stdout(escape_prose_for_display(text));
         if at + 1 < n_files {
             print_stdout_line("");
         }
@@ -49,7 +49,7 @@ pub(in super::super) fn print_skill_diff(earlier: &SkillBundle, bundle: &SkillBu
         };
         print_stdout_line(style_text(
             BOLD_STYLE,
-            format_args!("{}{what}", escape_natural_language_text(path)),
+            format_args!("{}{what}", escape_prose_for_display(path)),
         ));
         let diff = TextDiff::configure()
             .timeout(FILE_DIFF_TIMEOUT)
@@ -64,7 +64,7 @@ pub(in super::super) fn print_skill_diff(earlier: &SkillBundle, bundle: &SkillBu
                     ChangeTag::Insert => (SUCCESS_STYLE, '+'),
                     ChangeTag::Equal => (DIM_STYLE, ' '),
                 };
-                let line = escape_natural_language_text(change.value().trim_end_matches('\n'));
+                let line = escape_prose_for_display(change.value().trim_end_matches('\n'));
                 print_stdout_line(style_text(style, format_args!("{mark} {line}")));
             }
         }
@@ -78,7 +78,7 @@ pub(in super::super) fn print_how_to_use_derived_skill(
     is_cached: bool,
     plugin: Option<&Path>,
 ) {
-    let shown = escape_natural_language_text(&folder.display().to_string());
+    let shown = escape_prose_for_display(&folder.display().to_string());
     if is_cached {
         print_note(&format!(
             "saved in the cache; to use the skill: `rind skill install {shown}`"
@@ -87,7 +87,7 @@ pub(in super::super) fn print_how_to_use_derived_skill(
         let plugin = plugin.map(|path| {
             format!(
                 " --plugin {}",
-                escape_natural_language_text(&path.display().to_string())
+                escape_prose_for_display(&path.display().to_string())
             )
         });
         print_note(&format!(
@@ -114,7 +114,7 @@ pub(in super::super) fn print_summary_cost(turn: &TurnSummary) {
 pub(in super::super) fn warn_skill_summary_missing(why: &str) {
     print_warning(&format!(
         "there is no summary: {}",
-        escape_natural_language_text(why)
+        escape_prose_for_display(why)
     ));
 }
 

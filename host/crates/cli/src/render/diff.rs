@@ -1,6 +1,6 @@
 //! Formats the diff of two texts as rows with line numbers, colored by language.
 //!
-//! Neither reads the texts nor displays the rows. Start from [`diff_rows`].
+//! Neither reads the texts nor displays the rows. Start from [`compute_diff_rows`].
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::highlight::CodeHighlighter;
 use super::look::diff_line_background;
-use super::{DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text};
+use super::{DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_prose_for_display};
 
 /// Number of unchanged lines shown before and after a change.
 const DIFF_CONTEXT_LINES: usize = 3;
 
 /// Timeout for finding a minimal diff, for which the turn waits. After it, the diff may show more
 /// lines as changed than necessary.
-const MINIMAL_DIFF_TIMEOUT: Duration = Duration::from_millis(50);
+const MINIMAL_DIFF_SEARCH_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Note below a changed last line that has no line break.
 const NO_FINAL_LINE_BREAK_NOTE: &str = "\\ no line break at the end";
@@ -33,7 +33,7 @@ pub(in super::super) struct RenderedDiffRow {
 }
 
 impl RenderedDiffRow {
-    fn new_row_of_text_only(mark: char, head: String) -> Self {
+    fn new_unstyled_row(mark: char, head: String) -> Self {
         let pieces = Vec::new();
         Self { mark, head, pieces }
     }
@@ -77,34 +77,30 @@ pub(in super::super) struct TextsToDiff<'a> {
 impl<'a> TextsToDiff<'a> {
     /// Creates a comparison whose rows are only shown to a person, for example of a text in prose.
     /// Invisible characters that some languages and emoji need are kept and not escaped.
-    pub(in super::super) fn prose_for_display_only(
-        path: &'a str,
-        before: &'a str,
-        after: &'a str,
-    ) -> Self {
+    pub(in super::super) fn new_for_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
         Self {
             path,
             before,
             after,
-            escape: escape_display_only_line,
+            escape: escape_prose_line,
         }
     }
 }
 
-fn escape_display_only_line(line: &str) -> String {
-    escape_natural_language_text(&line.replace('\t', "    "))
+fn escape_prose_line(line: &str) -> String {
+    escape_prose_for_display(&line.replace('\t', "    "))
 }
 
 /// Compares two texts. Returns at most the first `most` rows of the diff, and the number of further
 /// rows.
-pub(in super::super) fn diff_rows(
+pub(in super::super) fn compute_diff_rows(
     texts: TextsToDiff<'_>,
     most: usize,
 ) -> (Vec<RenderedDiffRow>, usize) {
     let TextsToDiff { before, after, .. } = texts;
     let mut config = TextDiff::configure();
     let diff = config
-        .timeout(MINIMAL_DIFF_TIMEOUT)
+        .timeout(MINIMAL_DIFF_SEARCH_TIMEOUT)
         .diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
     let width = n_lines.to_string().len();
@@ -117,7 +113,7 @@ pub(in super::super) fn diff_rows(
             break;
         }
         if n > 0 {
-            rows.push(RenderedDiffRow::new_row_of_text_only(
+            rows.push(RenderedDiffRow::new_unstyled_row(
                 '⋮',
                 format!("{:>width$} ⋮", ""),
             ));
@@ -145,7 +141,7 @@ pub(in super::super) fn diff_rows(
             let is_change = mark != ' ' && !before.is_empty() && !after.is_empty();
             if is_change && change.missing_newline() {
                 let words = format!("{:>width$} {NO_FINAL_LINE_BREAK_NOTE}", "");
-                rows.push(RenderedDiffRow::new_row_of_text_only('\\', words));
+                rows.push(RenderedDiffRow::new_unstyled_row('\\', words));
                 n_remarks += 1;
             }
         }
@@ -221,8 +217,8 @@ mod tests {
     use super::*;
 
     fn rows(path: &str, before: &str, after: &str) -> Vec<String> {
-        let texts = TextsToDiff::prose_for_display_only(path, before, after);
-        let (rows, n_more) = diff_rows(texts, 100);
+        let texts = TextsToDiff::new_for_prose(path, before, after);
+        let (rows, n_more) = compute_diff_rows(texts, 100);
         assert_eq!(n_more, 0);
         rows.iter().map(RenderedDiffRow::plain_text).collect()
     }
@@ -274,10 +270,8 @@ mod tests {
         let lines =
             |what: &str| -> String { (0..50_000).map(|n| format!("{what} {n}\n")).collect() };
         let (before, after) = (lines("old"), lines("new"));
-        let (rows, n_more) = diff_rows(
-            TextsToDiff::prose_for_display_only("a.rs", &before, &after),
-            40,
-        );
+        let (rows, n_more) =
+            compute_diff_rows(TextsToDiff::new_for_prose("a.rs", &before, &after), 40);
         assert_eq!((rows.len(), n_more), (40, 99_960));
     }
 }

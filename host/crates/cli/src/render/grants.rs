@@ -12,7 +12,7 @@ use rind_lib::grant::answers::{AnswerLifetime, GrantAnswer};
 use rind_lib::grant::decide::{GrantDecision, GrantStatus};
 use rind_lib::grant::project::TrustedProject;
 use rind_lib::grant::{GrantRequest, Trust, describe_capability};
-use rind_lib::plugin::inspect::Report;
+use rind_lib::plugin::inspect::PluginReport;
 
 const MAX_PATH_CHARS: usize = 4096;
 
@@ -61,8 +61,8 @@ pub(in super::super) fn missing_permissions_text(
 
 /// Prints one line for each permission: whether it is requested, whether the trust level gives it,
 /// whether it is granted, and why.
-pub(in super::super) fn print_permission_table(report: &Report) {
-    let Report {
+pub(in super::super) fn print_permission_table(report: &PluginReport) {
+    let PluginReport {
         name,
         trust,
         grants,

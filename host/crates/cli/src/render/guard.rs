@@ -7,11 +7,11 @@ use super::{
     BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, WARNING_STYLE, print_note,
     print_stdout_line, printable_text, style_text, truncate_to_one_line,
 };
-use crate::guard::{AgentGuardStatus, PluginGuardCoverage};
+use crate::guard::{AgentGuardStatus, EffectiveAndInertHookPoints};
 use crate::render::migrate::print_file_diff;
 use rind_guard::{
-    AgentHookEffect, AgentHookTable, AgentReactionToHookAnswer, FileChange, GuardInstallState,
-    GuardedAgent, HookPointRow,
+    AgentHookCapabilities, AgentHookEffect, AgentReactionToHookAnswer, FileChange,
+    GuardInstallState, GuardedAgent, HookPointRow,
 };
 
 /// Maximum length of a text on a line, in characters.
@@ -46,7 +46,7 @@ pub(in super::super) fn print_backup_location(path: &Path, copy: &Path) {
 
 /// Reports that a guard is installed, what the agent does if the guard's hook fails, and which
 /// actions of the agent the guard does not see.
-pub(in super::super) fn print_guard_installed_report(table: &AgentHookTable) {
+pub(in super::super) fn print_guard_installed_report(table: &AgentHookCapabilities) {
     print_stdout_line(format_args!(
         "{} the guard for {} is installed",
         style_text(SUCCESS_STYLE, "✓"),
@@ -55,7 +55,7 @@ pub(in super::super) fn print_guard_installed_report(table: &AgentHookTable) {
     print_hook_failure_behavior(table);
 }
 
-fn print_hook_failure_behavior(table: &AgentHookTable) {
+fn print_hook_failure_behavior(table: &AgentHookCapabilities) {
     let line = |name: &str, text: &str| {
         print_stdout_line(format_args!("  {} {text}", style_text(DIM_STYLE, name)));
     };
@@ -108,7 +108,7 @@ fn print_hook_point_abilities(row: &HookPointRow) {
     let can: Vec<&str> = row
         .can
         .iter()
-        .map(|ability| AgentHookEffect::ability_table_label(*ability))
+        .map(|ability| AgentHookEffect::short_label(*ability))
         .collect();
     let can = match can.is_empty() {
         true => "look on".to_owned(),
@@ -121,7 +121,7 @@ fn print_hook_point_abilities(row: &HookPointRow) {
     ));
 }
 
-fn print_plugin_coverage_row(cover: &PluginGuardCoverage) {
+fn print_plugin_coverage_row(cover: &EffectiveAndInertHookPoints) {
     let name = truncate_to_one_line(&cover.name, MAX_LINE_TEXT_CHARS);
     let judges = match cover.judges.is_empty() {
         true => "judges nothing".to_owned(),
@@ -177,8 +177,8 @@ pub(in super::super) fn print_probe_outcome(
 }
 
 /// Shows for each agent with a guard at which points a plugin's hooks take effect.
-pub(in super::super) fn print_plugin_coverage_by_agent(
-    covers: &[(GuardedAgent, PluginGuardCoverage)],
+pub(in super::super) fn print_effective_and_inert_hook_points(
+    covers: &[(GuardedAgent, EffectiveAndInertHookPoints)],
 ) {
     for (agent, cover) in covers {
         let part = |words: &str, points: &[String]| match points.is_empty() {

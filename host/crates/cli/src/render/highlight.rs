@@ -31,7 +31,7 @@ const BLOCK_COLORING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum number of blocks that may exceed [`BLOCK_COLORING_TIMEOUT`]. After that nothing is
 /// colored, because some text seems made to waste time.
-const MAX_SLOW_CODE_BLOCKS: usize = 3;
+const MAX_BLOCK_COLORING_TIMEOUTS: usize = 3;
 
 /// Number of code blocks that have exceeded [`BLOCK_COLORING_TIMEOUT`] in this process.
 static N_SLOW_CODE_BLOCKS_SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -166,7 +166,7 @@ impl CodeHighlighter {
 
     fn new(syntax: &SyntaxReference) -> Option<Self> {
         let is_wanted = syntax.name != "Plain Text"
-            && N_SLOW_CODE_BLOCKS_SEEN.load(Ordering::Relaxed) < MAX_SLOW_CODE_BLOCKS;
+            && N_SLOW_CODE_BLOCKS_SEEN.load(Ordering::Relaxed) < MAX_BLOCK_COLORING_TIMEOUTS;
         is_wanted.then(|| Self {
             parser: ParseState::new(syntax),
             state: HighlightState::new(&SYNTAX_HIGHLIGHTER, ScopeStack::new()),
@@ -228,13 +228,13 @@ impl CodeHighlighter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{escape_natural_language_text, strip_styles};
+    use super::super::{escape_prose_for_display, strip_styles};
     use super::*;
 
     fn colored(mut code: CodeHighlighter, text: &str) -> Vec<String> {
         let lines = text.lines();
         lines
-            .map(|line| code.highlight_next_line_to_string(&escape_natural_language_text(line)))
+            .map(|line| code.highlight_next_line_to_string(&escape_prose_for_display(line)))
             .collect()
     }
 
@@ -325,7 +325,7 @@ mod tests {
             for (line, source) in colored(code, hostile).iter().zip(hostile.lines()) {
                 assert_eq!(
                     strip_styles(line),
-                    escape_natural_language_text(source),
+                    escape_prose_for_display(source),
                     "{name}"
                 );
                 let mut rest = line.as_str();

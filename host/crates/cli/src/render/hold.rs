@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(in super::super) use super::output::write_stderr_immediately;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Maximum number of bytes that are buffered. More output would scroll away the lines before the
 /// next question.
@@ -31,7 +31,7 @@ static HELD_OUTPUT: Mutex<PausableOutputBuffer> = Mutex::new(PausableOutputBuffe
 
 fn lock_buffered_output() -> MutexGuard<'static, PausableOutputBuffer> {
     // A poisoned lock is harmless: text and counts are consistent after every statement.
-    lock(&HELD_OUTPUT)
+    lock_ignoring_poison(&HELD_OUTPUT)
 }
 
 /// Guard that holds output back while a question is open. Dropping the last guard writes the
@@ -67,7 +67,7 @@ impl Drop for OutputBufferingGuard {
 static CHAT_OUTPUT_CHANNEL: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
 fn lock_chat_output_channel() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
-    lock(&CHAT_OUTPUT_CHANNEL)
+    lock_ignoring_poison(&CHAT_OUTPUT_CHANNEL)
 }
 
 /// Guard of a redirection of output; dropping it directs output to standard error again.

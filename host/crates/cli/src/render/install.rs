@@ -27,7 +27,7 @@ pub(in super::super) fn show_packed_plugin(contents: &PluginContents, out: &Path
 }
 
 /// Prints the command with which the person publishes a package.
-pub(in super::super) fn show_publish_command(kind: PackageKind, out: &Path) {
+pub(in super::super) fn print_publish_instructions(kind: PackageKind, out: &Path) {
     let shown = out.display();
     print_note(&match kind {
         PackageKind::Npm => format!("to publish the package, run `npm publish {shown}`"),
@@ -165,7 +165,7 @@ pub(in super::super) fn show_removed_plugin(removed: &PluginRemovalOutcome) {
 
 /// Prints the folders that are searched for plugins, in order. `carried` is a virtual folder that
 /// is embedded in the program.
-pub(in super::super) fn print_search_path(
+pub(in super::super) fn print_plugin_search_folders(
     places: &[(Trust, PathBuf)],
     carried: &Path,
     is_json: bool,

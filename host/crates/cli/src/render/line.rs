@@ -3,7 +3,7 @@
 use anstyle::Style;
 
 use super::row::OutputRowBuilder;
-use super::steps::{self, MAX_REASON_CHARS};
+use super::steps::{self, MAX_OUTCOME_REASON_CHARS};
 use super::{
     DIM_STYLE, ERROR_STYLE, WARNING_STYLE, format_count_with_noun, format_duration_ms,
     printable_text, style_text, truncate_to_one_line,
@@ -11,7 +11,7 @@ use super::{
 use rind_lib::event::{Event, SubagentState};
 use rind_lib::point::payload::Decision;
 
-pub(super) fn format_request_assessment(
+pub(super) fn format_user_input_assessment(
     decision: Decision,
     confidence: f64,
     reasons: &[String],
@@ -50,7 +50,7 @@ pub(super) fn format_event_line(event: &Event) -> Option<String> {
             reasons,
         } if *decision != Decision::Direct => Some(style_text(
             DIM_STYLE,
-            format_request_assessment(*decision, *confidence, reasons),
+            format_user_input_assessment(*decision, *confidence, reasons),
         )),
         Event::Retry {
             attempt,
@@ -95,7 +95,7 @@ pub(super) fn format_event_line(event: &Event) -> Option<String> {
             Some(match steps::describe_compaction_result(event) {
                 Ok(what) => style_text(DIM_STYLE, format_args!("≡ {shorter}: {what}")),
                 Err(why) => {
-                    let why = truncate_to_one_line(why, MAX_REASON_CHARS);
+                    let why = truncate_to_one_line(why, MAX_OUTCOME_REASON_CHARS);
                     style_text(WARNING_STYLE, format_args!("≡ {same}: {why}"))
                 }
             })
@@ -126,7 +126,7 @@ pub(super) fn format_event_line(event: &Event) -> Option<String> {
             let width = if *state == SubagentState::Answered {
                 100
             } else {
-                MAX_REASON_CHARS
+                MAX_OUTCOME_REASON_CHARS
             };
             let row = OutputRowBuilder::with_indent_level(1)
                 .with_styled_text(style, &format!("└ {subagent} {word}:"));

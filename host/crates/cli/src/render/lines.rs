@@ -14,13 +14,13 @@ use tracing::{Event, Metadata};
 use tracing_subscriber::layer::{Context, Filter};
 
 use super::{DIM_STYLE, print_stderr_line, style_text, truncate_to_one_line};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 
 /// Maximum number of lines of one loop in a minute, including the notice that replaces further
 /// lines.
 pub(super) const MAX_LOOP_LINES_PER_MINUTE: u32 = 60;
 
-pub(super) const LINE_LIMIT_PERIOD: Duration = Duration::from_secs(60);
+pub(super) const LINE_RATE_LIMIT_PERIOD: Duration = Duration::from_secs(60);
 
 /// Target of the log lines of plugins, and also the name of the field with the plugin's name.
 const PLUGIN_LOG_TARGET: &str = "plugin";
@@ -34,7 +34,7 @@ pub(in super::super) struct PluginLoopLinesPerMinuteCounts(Mutex<BTreeMap<String
 
 /// Decision whether to show a line, by the number of earlier lines of the loop in this minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoopLineLimitDecision {
+pub(super) enum LineRateLimitDecision {
     /// The line is shown.
     Line,
     /// The line exceeds the limit, and a notice is shown instead.
@@ -49,30 +49,30 @@ impl PluginLoopLinesPerMinuteCounts {
         &self,
         plugin: &str,
         now: Instant,
-    ) -> LoopLineLimitDecision {
-        let mut all = lock(&self.0);
+    ) -> LineRateLimitDecision {
+        let mut all = lock_ignoring_poison(&self.0);
         let (since, n_lines) = match all.get_mut(plugin) {
             Some(counted) => counted,
             None => all.entry(plugin.to_owned()).or_insert((now, 0)),
         };
-        if now.saturating_duration_since(*since) >= LINE_LIMIT_PERIOD {
+        if now.saturating_duration_since(*since) >= LINE_RATE_LIMIT_PERIOD {
             (*since, *n_lines) = (now, 0);
         }
         *n_lines = n_lines.saturating_add(1);
         match *n_lines {
-            n if n < MAX_LOOP_LINES_PER_MINUTE => LoopLineLimitDecision::Line,
-            MAX_LOOP_LINES_PER_MINUTE => LoopLineLimitDecision::Notice,
-            _ => LoopLineLimitDecision::None,
+            n if n < MAX_LOOP_LINES_PER_MINUTE => LineRateLimitDecision::Line,
+            MAX_LOOP_LINES_PER_MINUTE => LineRateLimitDecision::Notice,
+            _ => LineRateLimitDecision::None,
         }
     }
 }
 
 /// Returns the counts of output lines of the loops in this process. They are global because the log
 /// is set up before any loop exists and must share the counts with the loops.
-pub(in super::super) fn global_loop_line_counts() -> Arc<PluginLoopLinesPerMinuteCounts> {
-    static LOOP_LINE_COUNTS: LazyLock<Arc<PluginLoopLinesPerMinuteCounts>> =
+pub(in super::super) fn loop_output_line_counts() -> Arc<PluginLoopLinesPerMinuteCounts> {
+    static LOOP_OUTPUT_LINE_COUNTS: LazyLock<Arc<PluginLoopLinesPerMinuteCounts>> =
         LazyLock::new(Arc::default);
-    LOOP_LINE_COUNTS.clone()
+    LOOP_OUTPUT_LINE_COUNTS.clone()
 }
 
 /// Returns the notice that a plugin has more output than is shown.
@@ -103,8 +103,8 @@ impl<S> Filter<S> for PluginLogLineLimitFilter {
             .0
             .count_line_and_decide_display(&name.0, Instant::now())
         {
-            LoopLineLimitDecision::Line => true,
-            LoopLineLimitDecision::Notice => {
+            LineRateLimitDecision::Line => true,
+            LineRateLimitDecision::Notice => {
                 print_stderr_line(format_args!(
                     "{} {}",
                     truncate_to_one_line(&name.0, MAX_PLUGIN_NAME_CHARS),
@@ -112,7 +112,7 @@ impl<S> Filter<S> for PluginLogLineLimitFilter {
                 ));
                 false
             }
-            LoopLineLimitDecision::None => false,
+            LineRateLimitDecision::None => false,
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
             let mut name = PluginNameFieldVisitor::default();
             event.record(&mut name);
-            lock(&self.0).push(name.0);
+            lock_ignoring_poison(&self.0).push(name.0);
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
             }
         });
         let n_of = |name: &str| {
-            let seen = lock(&counted.0);
+            let seen = lock_ignoring_poison(&counted.0);
             seen.iter().filter(|own| *own == name).count()
         };
         assert_eq!(n_of("loud"), MAX_LOOP_LINES_PER_MINUTE as usize - 1);
@@ -180,11 +180,11 @@ mod tests {
         let now = Instant::now();
         assert_eq!(
             lines.count_line_and_decide_display("loud", now),
-            LoopLineLimitDecision::None
+            LineRateLimitDecision::None
         );
         assert_eq!(
-            lines.count_line_and_decide_display("loud", now + LINE_LIMIT_PERIOD),
-            LoopLineLimitDecision::Line
+            lines.count_line_and_decide_display("loud", now + LINE_RATE_LIMIT_PERIOD),
+            LineRateLimitDecision::Line
         );
     }
 }

@@ -6,13 +6,16 @@ use super::{
 };
 use crate::mcp::{McpListEntry, ServerApprovalState};
 use rind_lib::text::escape_to_one_line;
-use rind_mcp::{McpServerConnectionSpec, PinnedServerOfferDifference, ServerOffer};
+use rind_mcp::{ChangeSinceServerApproval, McpServerConnectionSpec, ServerToolsAndPrompts};
 
 /// Maximum length of a tool description in a list, in bytes.
 const MAX_TOOL_DESCRIPTION_BYTES: usize = 100;
 
 /// Prints what a server offers: its name, protocol version and tools.
-pub(in super::super) fn print_server_offer(server: &McpServerConnectionSpec, offer: &ServerOffer) {
+pub(in super::super) fn print_server_offer(
+    server: &McpServerConnectionSpec,
+    offer: &ServerToolsAndPrompts,
+) {
     print_stdout_line(format_args!(
         "{} {} {}",
         style_text(PLUGIN_NAME_STYLE, escape_to_one_line(&server.name)),
@@ -57,7 +60,7 @@ pub(in super::super) fn print_server_offer(server: &McpServerConnectionSpec, off
 }
 
 /// Prints the changes since the operator approved the server's offer.
-pub(in super::super) fn print_offer_changes(changes: &[PinnedServerOfferDifference]) {
+pub(in super::super) fn print_changes_since_approval(changes: &[ChangeSinceServerApproval]) {
     for change in changes {
         let change = escape_to_one_line(&change.to_string());
         print_stdout_line(format_args!(

@@ -5,10 +5,10 @@ use std::path::Path;
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text, print_note,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_prose_for_display, print_note,
     print_stdout_line, print_warning, printable_text, style_text,
 };
-use rind_lib::skill::FormatLoss;
+use rind_lib::skill::UnconvertibleSkillKey;
 
 /// Number of unchanged lines shown around a change.
 const DIFF_CONTEXT_LINES: usize = 3;
@@ -33,14 +33,14 @@ pub(in super::super) fn print_file_diff(file: &Path, before: &str, after: &str) 
             let line = change.value().trim_end_matches(['\r', '\n']);
             print_stdout_line(style_text(
                 style,
-                format_args!("{mark} {}", escape_natural_language_text(line)),
+                format_args!("{mark} {}", escape_prose_for_display(line)),
             ));
         }
     }
 }
 
 /// Prints the keys that are lost because the target format cannot express them.
-pub(in super::super) fn print_keys_lost_in_migration(lost: &[FormatLoss]) {
+pub(in super::super) fn print_keys_lost_in_migration(lost: &[UnconvertibleSkillKey]) {
     for one in lost {
         let text = format!("`{}` is lost: {}", one.key, one.text);
         match one.is_restriction {

@@ -63,7 +63,7 @@ pub(super) use output::{
 pub(super) use rind_lib::clock::format_duration_ms;
 use rind_lib::message::Usage;
 use rind_lib::point::payload::TurnSummary;
-pub(super) use rind_lib::text::{escape_natural_language_text, printable_text};
+pub(super) use rind_lib::text::{escape_prose_for_display, printable_text};
 
 pub(super) const DIM_STYLE: Style = Style::new().dimmed();
 pub(super) const BOLD_STYLE: Style = Style::new().bold();

@@ -6,7 +6,7 @@ use anstyle::Style;
 
 use super::command_end::CommandOutputTail;
 use super::row::OutputRowBuilder;
-use super::steps::{self, MAX_REASON_CHARS, ToolCallOutcomeText};
+use super::steps::{self, MAX_OUTCOME_REASON_CHARS, ToolCallOutcomeText};
 use super::{
     BOLD_STYLE, DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, format_count_with_noun,
     line, style_text, truncate_to_one_line,
@@ -25,7 +25,7 @@ const MAX_SHOWN_REFUSALS_PER_PLUGIN: u32 = 5;
 const MAX_SHOWN_NOTICES_PER_PLUGIN: u32 = 8;
 
 #[derive(Default)]
-pub(in super::super) struct TurnLineRendererWithoutTrace {
+pub(in super::super) struct PlainTurnRenderer {
     /// Flag that hints name as the way to see more output, such as `--json`; `None` stands for
     /// `--trace`.
     more_with: Option<&'static str>,
@@ -35,26 +35,27 @@ pub(in super::super) struct TurnLineRendererWithoutTrace {
     calls: HashMap<TurnPartId, String>,
     /// Call whose start was printed in the last line, if any.
     above: Option<TurnPartId>,
-    /// Members of [`SHARED_FAILURE_CAUSES`] that a line of this turn has already reported.
+    /// Members of [`FAILURES_SHOWN_ONCE_PER_TURN`] that a line of this turn has already reported.
     told: BTreeSet<&'static str>,
-    /// Whether a failed hook has already reported one of [`SHARED_FAILURE_CAUSES`] in this turn.
+    /// Whether a failed hook has already reported one of [`FAILURES_SHOWN_ONCE_PER_TURN`] in this
+    /// turn.
     has_hook_told: bool,
 }
 
 /// Causes that make many operations fail at once, in lower case. Each cause is shown once per turn,
 /// because further lines would add nothing.
-const SHARED_FAILURE_CAUSES: [&str; 3] = [
+const FAILURES_SHOWN_ONCE_PER_TURN: [&str; 3] = [
     "no space left on device",
     "disk quota exceeded",
     "read-only file system",
 ];
 
-/// Error of a hook that is only a consequence of one of [`SHARED_FAILURE_CAUSES`].
+/// Error of a hook that is only a consequence of one of [`FAILURES_SHOWN_ONCE_PER_TURN`].
 const SESSION_WRITE_ERROR_TEXT: &str = "the session cannot be written";
 
-impl TurnLineRendererWithoutTrace {
+impl PlainTurnRenderer {
     /// Creates a renderer whose hints name `flag` instead of `--trace`.
-    pub(super) fn with_more_output_flag(flag: &'static str) -> Self {
+    pub(super) fn with_flag_for_hints(flag: &'static str) -> Self {
         Self {
             more_with: Some(flag),
             ..Self::default()
@@ -78,7 +79,7 @@ impl TurnLineRendererWithoutTrace {
                 // Limit the notices of a plugin, so that they do not scroll the lines before a
                 // question off the screen.
                 let flag = self.more_with;
-                let more = limit_plugin_lines(
+                let more = count_plugin_line_against_limit(
                     &mut self.notices,
                     plugin,
                     MAX_SHOWN_NOTICES_PER_PLUGIN,
@@ -129,18 +130,19 @@ impl TurnLineRendererWithoutTrace {
         line.map(|line| format!("  {} {line}", style_text(DIM_STYLE, &stamped.agent)))
     }
 
-    /// Forgets which of the [`SHARED_FAILURE_CAUSES`] were reported, because each turn reports them
-    /// again. Call it also for a turn that fails before its first event.
+    /// Forgets which of the [`FAILURES_SHOWN_ONCE_PER_TURN`] were reported, because each turn
+    /// reports them again. Call it also for a turn that fails before its first event.
     pub(in super::super) fn reset_reported_failure_causes(&mut self) {
         self.told.clear();
         self.has_hook_told = false;
     }
 
-    /// Whether a line adds information: it does not if it names one of [`SHARED_FAILURE_CAUSES`]
-    /// that this turn has already reported. Records that the cause is reported.
+    /// Whether a line adds information: it does not if it names one of
+    /// [`FAILURES_SHOWN_ONCE_PER_TURN`] that this turn has already reported. Records that the cause
+    /// is reported.
     fn should_show_failure_line(&mut self, line: &str, is_hook: bool) -> bool {
         let lower = line.to_lowercase();
-        let cause = SHARED_FAILURE_CAUSES
+        let cause = FAILURES_SHOWN_ONCE_PER_TURN
             .iter()
             .find(|cause| lower.contains(**cause));
         match cause {
@@ -161,7 +163,7 @@ impl TurnLineRendererWithoutTrace {
             AccessOutcome::Done | AccessOutcome::Failed => return None,
         };
         let flag = self.more_with;
-        let more = limit_plugin_lines(
+        let more = count_plugin_line_against_limit(
             &mut self.refusals,
             &record.plugin,
             MAX_SHOWN_REFUSALS_PER_PLUGIN,
@@ -174,16 +176,19 @@ impl TurnLineRendererWithoutTrace {
             .with_space_and_styled_text(style, word)
             .with_space_and_styled_text(
                 Style::new(),
-                &truncate_to_one_line(&record.target, MAX_REASON_CHARS),
+                &truncate_to_one_line(&record.target, MAX_OUTCOME_REASON_CHARS),
             )
-            .with_space_and_styled_text(DIM_STYLE, &truncate_to_one_line(why, MAX_REASON_CHARS));
+            .with_space_and_styled_text(
+                DIM_STYLE,
+                &truncate_to_one_line(why, MAX_OUTCOME_REASON_CHARS),
+            );
         Some(row.into_line() + &more)
     }
 }
 
 /// Counts a line of a plugin. Returns the text to append to the line, or `None` if the line exceeds
 /// the limit `most`. The text is empty, or at the last line a hint that further lines are hidden.
-fn limit_plugin_lines(
+fn count_plugin_line_against_limit(
     shown: &mut BTreeMap<String, u32>,
     plugin: &str,
     most: u32,
@@ -237,7 +242,7 @@ fn render_call_end(
     };
     row.with_space_and_styled_text(
         Style::new(),
-        &truncate_to_one_line(end.why, MAX_REASON_CHARS),
+        &truncate_to_one_line(end.why, MAX_OUTCOME_REASON_CHARS),
     )
     .into_line()
 }
@@ -250,7 +255,7 @@ fn render_failed_command(end: &CommandOutputTail<'_>, named: &str) -> String {
     let row = row.with_styled_text(WARNING_STYLE, "error:");
     let head = row.with_space_and_styled_text(
         Style::new(),
-        &truncate_to_one_line(end.ending, MAX_REASON_CHARS),
+        &truncate_to_one_line(end.ending, MAX_OUTCOME_REASON_CHARS),
     );
     let mut rows = vec![head.into_line()];
     if end.n_before > 0 {
@@ -260,7 +265,10 @@ fn render_failed_command(end: &CommandOutputTail<'_>, named: &str) -> String {
     let line = |line: &&str| {
         style_text(
             DIM_STYLE,
-            format!("    │ {}", truncate_to_one_line(line, MAX_REASON_CHARS)),
+            format!(
+                "    │ {}",
+                truncate_to_one_line(line, MAX_OUTCOME_REASON_CHARS)
+            ),
         )
     };
     rows.extend(end.lines.iter().map(line));
@@ -270,7 +278,7 @@ fn render_failed_command(end: &CommandOutputTail<'_>, named: &str) -> String {
 /// Renders a call that a dry run described, line by line below its name.
 fn render_dry_run_call(row: OutputRowBuilder, text: &str) -> String {
     let mut lines = text.lines();
-    let first = truncate_to_one_line(lines.next().unwrap_or_default(), MAX_REASON_CHARS);
+    let first = truncate_to_one_line(lines.next().unwrap_or_default(), MAX_OUTCOME_REASON_CHARS);
     let rest: Vec<&str> = lines.collect();
     let n_more = rest.len().saturating_sub(MAX_DRY_RUN_CALL_LINES);
     let shown = rest.iter().take(MAX_DRY_RUN_CALL_LINES);
@@ -278,7 +286,12 @@ fn render_dry_run_call(row: OutputRowBuilder, text: &str) -> String {
         row.with_space_and_styled_text(Style::new(), &first)
             .into_line(),
     ];
-    rows.extend(shown.map(|line| format!("    {}", truncate_to_one_line(line, MAX_REASON_CHARS))));
+    rows.extend(shown.map(|line| {
+        format!(
+            "    {}",
+            truncate_to_one_line(line, MAX_OUTCOME_REASON_CHARS)
+        )
+    }));
     if n_more > 0 {
         let more = format!(
             "    … {}",
@@ -299,7 +312,10 @@ fn render_failed_hook(record: &TraceRecord) -> String {
         .with_space_and_styled_text(style, word);
     match &record.reason {
         Some(reason) => row
-            .with_space_and_styled_text(DIM_STYLE, &truncate_to_one_line(reason, MAX_REASON_CHARS))
+            .with_space_and_styled_text(
+                DIM_STYLE,
+                &truncate_to_one_line(reason, MAX_OUTCOME_REASON_CHARS),
+            )
             .into_line(),
         None => row.into_line(),
     }
@@ -311,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_one_line_of_the_host_and_each_text_tells_it_again() {
-        let mut view = TurnLineRendererWithoutTrace::default();
+        let mut view = PlainTurnRenderer::default();
         let hook = "audit-log failed: `data/1.jsonl`: no space left on device";
         let host = "session: No space left on device (os error 28); make room there";
         assert!(view.should_show_failure_line(hook, true));

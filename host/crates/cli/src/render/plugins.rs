@@ -14,12 +14,12 @@ use super::{
 use rind_author::BuildError;
 use rind_author::build::BuildReport;
 use rind_lib::grant::decide::GrantStatus;
-use rind_lib::plugin::inspect::{HookReport, Report};
+use rind_lib::plugin::inspect::{HookReport, PluginReport};
 use rind_lib::plugin::load::{
     BeforeCompileCallback, FoundPluginSet, LoadedPlugin, PluginSkipReason, SkippedPlugin,
 };
 use rind_lib::plugin::relied::{
-    MissingReliedOnPlugin, OperatorRelianceReason, PLUGIN_NOT_FOUND_MESSAGE,
+    MissingReliedOnPlugin, PLUGIN_NOT_FOUND_MESSAGE, PluginNeededReason,
 };
 use rind_lib::point::failure::OnFailure;
 use rind_lib::script::HookScript;
@@ -28,7 +28,7 @@ use rind_lib::script::HookScript;
 /// its folder name, which may be longer.
 const MAX_PLUGIN_NAME_CHARS: usize = 64;
 
-const MAX_SETTING_CHARS: usize = 60;
+const MAX_SHOWN_SETTING_VALUE_CHARS: usize = 60;
 
 /// Width of the name column: the longest name of the plugins that ship with Rind.
 pub(super) const NAME_COLUMN_CHARS: usize = 24;
@@ -47,7 +47,7 @@ pub(in super::super) fn plugin_compile_notice_callback() -> BeforeCompileCallbac
 pub(in super::super) const NO_USABLE_EXPORT_NOTE: &str = "nothing calls it, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
 /// Prints the line for a plugin that is loaded.
-pub(in super::super) fn print_plugin_row(report: &Report) {
+pub(in super::super) fn print_plugin_row(report: &PluginReport) {
     let mut parts: Vec<String> = report.hooks.iter().map(format_plugin_hook_line).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
     parts.extend(
@@ -87,7 +87,10 @@ pub(in super::super) fn print_plugin_row(report: &Report) {
 
 /// Prints whether the model's text is shown while it streams, and which plugins and scripts prevent
 /// that.
-pub(in super::super) fn print_answer_streaming_status(reports: &[Report], scripts: &[HookScript]) {
+pub(in super::super) fn print_hooks_delaying_answers(
+    reports: &[PluginReport],
+    scripts: &[HookScript],
+) {
     let plugins = reports.iter().filter_map(|report| {
         let held = report.hooks.iter().filter(|hook| hook.holds_text);
         let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
@@ -95,7 +98,7 @@ pub(in super::super) fn print_answer_streaming_status(reports: &[Report], script
     });
     let scripts = scripts
         .iter()
-        .filter_map(super::scripts::format_script_delaying_display);
+        .filter_map(super::scripts::describe_answer_delaying_hooks);
     let scripts: Vec<String> = scripts.collect();
     let has_scripts = !scripts.is_empty();
     let holders: Vec<String> = plugins.chain(scripts).collect();
@@ -186,7 +189,7 @@ pub(super) fn failure_policy_text(on_failure: OnFailure) -> &'static str {
 pub(in super::super) fn print_loaded_plugin(plugin: &LoadedPlugin) {
     let (ms, from) = (
         plugin.load_time.as_secs_f64() * 1000.0,
-        load_origin_text(plugin.was_cached),
+        cached_or_compiled_text(plugin.was_cached),
     );
     let took = style_text(DIM_STYLE, format_args!("{ms:.1} ms {from}"));
     let name = style_text(
@@ -197,7 +200,7 @@ pub(in super::super) fn print_loaded_plugin(plugin: &LoadedPlugin) {
     print_stderr_line(format_args!("  {name} {what} {took}"));
 }
 
-fn load_origin_text(was_cached: bool) -> &'static str {
+fn cached_or_compiled_text(was_cached: bool) -> &'static str {
     match was_cached {
         true => "from the cache",
         false => "compiled",
@@ -242,7 +245,7 @@ fn print_not_loaded_plugin_line(
     name: &str,
     trust: &str,
     why: &str,
-    reliance: Option<&OperatorRelianceReason>,
+    reliance: Option<&PluginNeededReason>,
 ) {
     let shown = truncate_to_one_line(name, MAX_PLUGIN_NAME_CHARS);
     let shown = style_text(BOLD_STYLE, format_args!("{shown:<NAME_COLUMN_CHARS$}"));
@@ -251,7 +254,7 @@ fn print_not_loaded_plugin_line(
         escape_and_indent_continuation_lines(why)
     ));
     if let Some(reliance) = reliance {
-        let workaround = reliance.describe_workaround(name);
+        let workaround = reliance.advice_for_omitting_plugin(name);
         let text = format!("required: {reliance}; to run without it: {workaround}");
         let text = style_text(WARNING_STYLE, truncate_to_one_line(&text, usize::MAX));
         print_stdout_line(format_args!("  {text}"));
@@ -289,7 +292,7 @@ pub(in super::super) fn warn_about_plugins_not_loaded(plugins: &FoundPluginSet) 
     }
 }
 
-pub(in super::super) fn print_report(report: &Report) {
+pub(in super::super) fn print_plugin_report(report: &PluginReport) {
     let line = |name: &str, value: String| {
         print_stdout_line(format_args!(
             "{} {value}",
@@ -307,13 +310,13 @@ pub(in super::super) fn print_report(report: &Report) {
     }
     line("trust", report.trust.to_string());
     line("folder", truncate_to_one_line(&report.folder, usize::MAX));
-    line("digest", format_text_or_none(&report.digest));
+    line("digest", format_empty_as_none(&report.digest));
     let effects: Vec<String> = report
         .side_effects
         .iter()
         .map(ToString::to_string)
         .collect();
-    line("side effects", format_text_or_none(&effects.join(", ")));
+    line("side effects", format_empty_as_none(&effects.join(", ")));
     for grant in &report.grants {
         let has = match grant.standing {
             GrantStatus::Granted => "has",
@@ -339,7 +342,7 @@ pub(in super::super) fn print_report(report: &Report) {
             line("", style_text(WARNING_STYLE, text));
         }
         if let Some(tools) = hook.only_tools.as_ref().filter(|_| hook.enabled) {
-            let tools = truncate_to_one_line(&tools.join(", "), 4 * MAX_SETTING_CHARS);
+            let tools = truncate_to_one_line(&tools.join(", "), 4 * MAX_SHOWN_SETTING_VALUE_CHARS);
             line("", format!("  only for calls of {tools}"));
         }
         if hook.only_final {
@@ -365,7 +368,7 @@ pub(in super::super) fn print_report(report: &Report) {
     }
     for setting in &report.settings {
         let value = match &setting.value {
-            Some(value) => truncate_to_one_line(&value.to_string(), MAX_SETTING_CHARS),
+            Some(value) => truncate_to_one_line(&value.to_string(), MAX_SHOWN_SETTING_VALUE_CHARS),
             None => "not set".to_owned(),
         };
         let value = if setting.is_default {
@@ -446,11 +449,11 @@ pub(in super::super) fn print_report(report: &Report) {
         "memory",
         format!("at most {}", format_bytes(report.memory_limit)),
     );
-    let from = load_origin_text(report.was_cached);
+    let from = cached_or_compiled_text(report.was_cached);
     line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
 }
 
-fn format_text_or_none(text: &str) -> String {
+fn format_empty_as_none(text: &str) -> String {
     if text.is_empty() {
         "none".to_owned()
     } else {
@@ -462,7 +465,7 @@ fn format_text_or_none(text: &str) -> String {
 /// relied_on}], "absent": [{name, why, relied_on}], "scripts": [{name, place, command, warm,
 /// matcher, hooks}]}`.
 pub(in super::super) fn print_plugins_json(
-    reports: &[Report],
+    reports: &[PluginReport],
     plugins: &FoundPluginSet,
     scripts: &[HookScript],
 ) -> anyhow::Result<()> {
@@ -481,7 +484,10 @@ pub(in super::super) fn print_plugins_json(
         json!({"name": absent.name, "why": PLUGIN_NOT_FOUND_MESSAGE, "relied_on": relied_on})
     });
     let (left_out, absent): (Vec<Value>, Vec<Value>) = (left_out.collect(), absent.collect());
-    let scripts: Vec<Value> = scripts.iter().map(super::scripts::script_json).collect();
+    let scripts: Vec<Value> = scripts
+        .iter()
+        .map(super::scripts::hook_script_to_json)
+        .collect();
     super::print_json(&json!({
         "plugins": reports, "left_out": left_out, "absent": absent, "scripts": scripts,
     }))

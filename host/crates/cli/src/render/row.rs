@@ -1,12 +1,12 @@
 //! Builds the lines about a turn from styled pieces. Lines are indented; those of the trace have
-//! aligned columns and are truncated or wrapped at [`LINE_COLUMNS`].
+//! aligned columns and are truncated or wrapped at [`LINE_WIDTH_COLUMNS`].
 
 use anstyle::Style;
 
 use super::{DIM_STYLE, PLUGIN_NAME_STYLE, style_text, to_escaped_single_line, truncate_text};
 
 /// Width of a line in columns, whatever the size of the terminal.
-const LINE_COLUMNS: usize = 100;
+const LINE_WIDTH_COLUMNS: usize = 100;
 
 /// Column at which plugin names begin, in lines whose indentation leaves room for that.
 const PLUGIN_NAME_START_COLUMN: usize = 29;
@@ -14,7 +14,7 @@ const PLUGIN_NAME_START_COLUMN: usize = 29;
 const PLUGIN_NAME_COLUMNS: usize = 24;
 
 /// Width of the right-aligned column of times.
-const TIME_COLUMNS: usize = 9;
+const TIME_COLUMN_WIDTH: usize = 9;
 
 /// Free columns that a wrapped text needs to begin on the current line; with fewer, the text begins
 /// on the next line.
@@ -77,7 +77,7 @@ impl OutputRowBuilder {
     }
 
     pub(super) fn with_right_aligned_duration(self, took: &str) -> Self {
-        let end = PLUGIN_NAME_START_COLUMN + PLUGIN_NAME_COLUMNS + 1 + TIME_COLUMNS;
+        let end = PLUGIN_NAME_START_COLUMN + PLUGIN_NAME_COLUMNS + 1 + TIME_COLUMN_WIDTH;
         let n = end.saturating_sub(self.width + took.chars().count()).max(1);
         self.add_spaces(n)
             .with_styled_text(DIM_STYLE, took)
@@ -107,7 +107,7 @@ impl OutputRowBuilder {
         }
         let is_first = self.width == self.indent;
         let space = usize::from(!is_first);
-        let left = LINE_COLUMNS.saturating_sub(self.width + space);
+        let left = LINE_WIDTH_COLUMNS.saturating_sub(self.width + space);
         if long == LongTextOverflow::Wrap && n_chars > left && left < MIN_COLUMNS_TO_BEGIN_TEXT {
             let indent = self.indent + 2 * INDENT_COLUMNS_PER_LEVEL;
             let below = wrap_indented(indent, style, &text);
@@ -174,7 +174,7 @@ fn split_at_width(text: &str, room: usize) -> (&str, &str) {
 /// Wraps a text to the width left after an indentation. Words that are longer than a line are
 /// broken.
 fn wrap_text_after_indent(text: &str, indent: usize) -> impl Iterator<Item = String> {
-    let room = LINE_COLUMNS.saturating_sub(indent).max(20);
+    let room = LINE_WIDTH_COLUMNS.saturating_sub(indent).max(20);
     let mut lines = vec![String::new()];
     let mut width = 0;
     for word in text.split(' ') {
@@ -211,13 +211,13 @@ mod tests {
         let row = || OutputRowBuilder::with_indent_level(2).with_styled_text(PLAIN, "head");
         let cut = row().with_trailing_text(PLAIN, &long, LongTextOverflow::Cut);
         assert_eq!(cut.len(), 1);
-        assert_eq!(strip_styles(&cut[0]).chars().count(), LINE_COLUMNS);
+        assert_eq!(strip_styles(&cut[0]).chars().count(), LINE_WIDTH_COLUMNS);
         assert!(strip_styles(&cut[0]).ends_with('…'));
         let wrapped = row().with_trailing_text(PLAIN, &long, LongTextOverflow::Wrap);
         assert!(
             wrapped
                 .iter()
-                .all(|line| strip_styles(line).chars().count() <= LINE_COLUMNS)
+                .all(|line| strip_styles(line).chars().count() <= LINE_WIDTH_COLUMNS)
         );
         let words: String = wrapped.iter().map(|line| strip_styles(line)).collect();
         assert_eq!(

@@ -49,7 +49,7 @@ fn format_script_command(script: &HookScript) -> String {
 
 /// Returns a script's name and the points at which its hooks delay the display of answers; `None`
 /// if there are none.
-pub(in super::super) fn format_script_delaying_display(script: &HookScript) -> Option<String> {
+pub(in super::super) fn describe_answer_delaying_hooks(script: &HookScript) -> Option<String> {
     let specs: Vec<HookSpec> = script.hook_specs().collect();
     let held = specs
         .iter()
@@ -58,7 +58,7 @@ pub(in super::super) fn format_script_delaying_display(script: &HookScript) -> O
     (!points.is_empty()).then(|| format!("{} ({})", script.name, points.join(", ")))
 }
 
-pub(super) fn script_json(script: &HookScript) -> Value {
+pub(super) fn hook_script_to_json(script: &HookScript) -> Value {
     let hooks = script.hook_specs().map(|spec| {
         json!({
             "point": spec.point,

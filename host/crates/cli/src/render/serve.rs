@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::lines::{
-    LINE_LIMIT_PERIOD, LoopLineLimitDecision, PluginLoopLinesPerMinuteCounts,
+    LINE_RATE_LIMIT_PERIOD, LineRateLimitDecision, PluginLoopLinesPerMinuteCounts,
     line_limit_reached_notice,
 };
-use super::plain::TurnLineRendererWithoutTrace;
+use super::plain::PlainTurnRenderer;
 use super::{
     BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, WARNING_STYLE, format_count_with_noun,
     format_duration_ms, format_warning_line, print_stderr_line, print_to_stdout, style_text,
@@ -22,7 +22,7 @@ use rind_lib::loops::{EndedLoop, LoopEndReason};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 
 /// Maximum length of a reason in a line, in characters.
-const MAX_REASON_CHARS: usize = 200;
+const MAX_SHOWN_REASON_OR_SESSION_CHARS: usize = 200;
 
 pub(in super::super) struct PluginLoopsRenderer {
     is_json: bool,
@@ -33,7 +33,7 @@ pub(in super::super) struct PluginLoopsRenderer {
 /// Renderer of one loop, with the number of lines that the loop may still show in this minute.
 struct PluginLoopRenderer {
     plugin: String,
-    plain: TurnLineRendererWithoutTrace,
+    plain: PlainTurnRenderer,
     minute: Instant,
     lines: Arc<PluginLoopLinesPerMinuteCounts>,
 }
@@ -97,7 +97,7 @@ impl PluginLoopRenderer {
     fn new(plugin: String, lines: Arc<PluginLoopLinesPerMinuteCounts>) -> Self {
         Self {
             plugin,
-            plain: TurnLineRendererWithoutTrace::with_more_output_flag("--json"),
+            plain: PlainTurnRenderer::with_flag_for_hints("--json"),
             minute: Instant::now(),
             lines,
         }
@@ -106,9 +106,9 @@ impl PluginLoopRenderer {
     /// Returns the line for an event, if the event has one and the limit of lines per minute is not
     /// reached.
     fn render_event_line(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
-        if now.duration_since(self.minute) >= LINE_LIMIT_PERIOD {
+        if now.duration_since(self.minute) >= LINE_RATE_LIMIT_PERIOD {
             self.minute = now;
-            self.plain = TurnLineRendererWithoutTrace::with_more_output_flag("--json");
+            self.plain = PlainTurnRenderer::with_flag_for_hints("--json");
         }
         let line = match &stamped.event {
             Event::LoopRun { .. } | Event::LoopWait { .. } => format_loop_run_event(&stamped.event),
@@ -119,11 +119,11 @@ impl PluginLoopRenderer {
         }?;
         let name = style_text(BOLD_STYLE, truncate_to_one_line(&self.plugin, 64));
         match self.lines.count_line_and_decide_display(&self.plugin, now) {
-            LoopLineLimitDecision::Line => Some(format!("{name} {line}")),
-            LoopLineLimitDecision::Notice => {
+            LineRateLimitDecision::Line => Some(format!("{name} {line}")),
+            LineRateLimitDecision::Notice => {
                 Some(format!("{name} {}", line_limit_reached_notice()))
             }
-            LoopLineLimitDecision::None => None,
+            LineRateLimitDecision::None => None,
         }
     }
 }
@@ -146,8 +146,8 @@ fn format_loop_run_event(event: &Event) -> Option<String> {
             reason,
             ..
         } => {
-            let reason = truncate_to_one_line(reason, MAX_REASON_CHARS);
-            let next = format!("runs again in {}", format_loop_pause(*delay_ms));
+            let reason = truncate_to_one_line(reason, MAX_SHOWN_REASON_OR_SESSION_CHARS);
+            let next = format!("runs again in {}", format_pause_duration(*delay_ms));
             Some(match failures {
                 0 if reason.is_empty() => style_text(DIM_STYLE, next),
                 0 => format!(
@@ -179,7 +179,10 @@ fn format_loop_turn(turn: u32, summary: &TurnSummary, session: Option<&str>) -> 
         StopReason::Cancelled => (WARNING_STYLE, "was interrupted:"),
         StopReason::Failed => (ERROR_STYLE, "failed:"),
     };
-    let session = truncate_to_one_line(session.unwrap_or_default(), MAX_REASON_CHARS);
+    let session = truncate_to_one_line(
+        session.unwrap_or_default(),
+        MAX_SHOWN_REASON_OR_SESSION_CHARS,
+    );
     let took = format_duration_ms(summary.duration_ms);
     let mut rest = format!(
         "turn {turn} of {session} · {} · {took}",
@@ -200,7 +203,7 @@ fn styled_failed_label() -> String {
 }
 
 /// Formats a pause in the largest suitable unit.
-fn format_loop_pause(ms: u64) -> String {
+fn format_pause_duration(ms: u64) -> String {
     match ms {
         ms if ms < 60_000 => format_duration_ms(ms),
         ms if ms < 2 * 3_600_000 => format!("{} min", ms / 60_000),
@@ -238,7 +241,7 @@ mod tests {
     use rind_lib::event::EventSender;
 
     fn view_of(events: &[Event], now: Instant, view: &mut PluginLoopRenderer) -> Vec<String> {
-        let (stream, mut receiver) = EventSender::channel();
+        let (stream, mut receiver) = EventSender::new_with_receiver();
         let mut lines = Vec::new();
         for event in events {
             stream.emit(event.clone());
@@ -303,7 +306,7 @@ mod tests {
             "heart has more output than is shown; --json shows all events and RIND_LOG=warn all log lines"
         );
         assert_eq!(
-            view_of(&many[..2], now + LINE_LIMIT_PERIOD, &mut view).len(),
+            view_of(&many[..2], now + LINE_RATE_LIMIT_PERIOD, &mut view).len(),
             2
         );
     }

@@ -8,8 +8,10 @@ use super::{
 };
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
-use rind_lib::prompt::ledger::{CacheBreakpoint, ComparedPromptPart, PromptPartChange, TurnLedger};
-use rind_lib::session::{SessionHead, SessionState};
+use rind_lib::prompt::ledger::{
+    CacheBreakpoint, PromptPartChange, PromptPartComparison, TurnPromptReport,
+};
+use rind_lib::session::{SessionState, SessionSummary};
 
 /// Width of the columns for key and source; longer values shift the rest of their line.
 const KEY_AND_SOURCE_COLUMN_CHARS: usize = 40;
@@ -26,7 +28,7 @@ pub(in super::super) fn format_ago(now: i64, then: i64) -> String {
 }
 
 /// Describes a session in a list: its age, length, state and title.
-pub(in super::super) fn describe_session(head: &SessionHead, now: i64) -> String {
+pub(in super::super) fn describe_session(head: &SessionSummary, now: i64) -> String {
     let state = match head.state {
         SessionState::Empty | SessionState::Finished => "",
         SessionState::Open => " · open turn",
@@ -44,13 +46,13 @@ pub(in super::super) fn describe_session(head: &SessionHead, now: i64) -> String
 }
 
 /// Whether a session's workspace is this folder.
-pub(in super::super) fn is_session_in_workspace(row: &SessionHead, workspace: &Path) -> bool {
+pub(in super::super) fn is_session_in_workspace(row: &SessionSummary, workspace: &Path) -> bool {
     Path::new(&row.workspace) == workspace
 }
 
 /// Describes a session in a list of choices; adds its folder if that is not `workspace`.
 pub(in super::super) fn describe_session_choice(
-    row: &SessionHead,
+    row: &SessionSummary,
     workspace: &Path,
     now: i64,
 ) -> String {
@@ -63,7 +65,7 @@ pub(in super::super) fn describe_session_choice(
 
 /// Prints the ledger, that is, the parts of the system prompt turn by turn: all parts of the first
 /// turn, then only the changes.
-pub(in super::super) fn print_system_prompt_ledger(id: &str, turns: &[TurnLedger]) {
+pub(in super::super) fn print_system_prompt_ledger(id: &str, turns: &[TurnPromptReport]) {
     print_stdout_line(format_args!(
         "session {}",
         style_text(BOLD_STYLE, truncate_to_one_line(id, 64))
@@ -82,9 +84,9 @@ pub(in super::super) fn print_system_prompt_ledger(id: &str, turns: &[TurnLedger
     }
 }
 
-fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
-    let shown = |row: &&ComparedPromptPart| is_first || row.change != PromptPartChange::Kept;
-    let rows: Vec<&ComparedPromptPart> = turn.parts.iter().filter(shown).collect();
+fn print_prompt_parts(turn: &TurnPromptReport, is_first: bool) {
+    let shown = |row: &&PromptPartComparison| is_first || row.change != PromptPartChange::Kept;
+    let rows: Vec<&PromptPartComparison> = turn.parts.iter().filter(shown).collect();
     let keys: Vec<String> = rows
         .iter()
         .map(|r| truncate_to_one_line(&r.part.key, KEY_AND_SOURCE_COLUMN_CHARS))
@@ -107,7 +109,7 @@ fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
         let part = &row.part;
         print_stdout_line(format_args!(
             "{mark} {:<8} {key:<key_width$}  {}  {:>8} {:>6} tokens  {}",
-            prompt_tier_name(part.tier),
+            prompt_stability_tier_name(part.tier),
             style_text(PLUGIN_NAME_STYLE, format_args!("{source:<source_width$}")),
             format_bytes(part.bytes as u64),
             part.tokens,
@@ -124,7 +126,7 @@ fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
     }
 }
 
-fn print_turn_tokens_and_cost(turn: &TurnLedger) {
+fn print_turn_tokens_and_cost(turn: &TurnPromptReport) {
     for rewrite in &turn.rewrites {
         print_stdout_line(format_args!(
             "  {} {} changed what is sent at {}",
@@ -137,7 +139,7 @@ fn print_turn_tokens_and_cost(turn: &TurnLedger) {
         print_stdout_line(format_args!(
             "  {} no cache boundary after the {} tier: the text before it was changed",
             style_text(WARNING_STYLE, "▲"),
-            prompt_tier_name(*lost)
+            prompt_stability_tier_name(*lost)
         ));
     }
     if let Some(broken) = &turn.broken {
@@ -169,7 +171,7 @@ fn format_cache_usage(usage: Usage) -> String {
     )
 }
 
-fn prompt_tier_name(tier: Tier) -> &'static str {
+fn prompt_stability_tier_name(tier: Tier) -> &'static str {
     match tier {
         Tier::Stable => "stable",
         Tier::Context => "context",

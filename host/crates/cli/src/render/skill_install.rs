@@ -6,12 +6,12 @@ use super::{
     BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_and_indent_continuation_lines,
     print_note, print_stderr_line, print_stdout_line, printable_text, style_text,
 };
-use rind_package::skill::{LockedSkill, SkillInstallResult};
+use rind_package::skill::{SkillInstallResult, SkillLockFileEntry};
 
 pub(in super::super) fn show_installed_skill(
     name: &str,
     skills: &Path,
-    locked: &LockedSkill,
+    locked: &SkillLockFileEntry,
     change: SkillInstallResult,
     kept: Option<&Path>,
 ) {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{
     BOLD_STYLE, DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, SUCCESS_STYLE, WARNING_STYLE,
-    escape_natural_language_text, print_note, print_stderr_line, print_stdout_line,
-    print_to_stdout, style_text, to_escaped_single_line, truncate_to_one_line,
+    escape_prose_for_display, print_note, print_stderr_line, print_stdout_line, print_to_stdout,
+    style_text, to_escaped_single_line, truncate_to_one_line,
 };
 use crate::skill::CheckedSkillFile;
 use rind_lib::skill::{
@@ -116,13 +116,13 @@ pub(in super::super) fn omitted_skill_line(left: &OmittedSkill) -> String {
     };
     format!(
         "{mark} {} ({}): {what}: {}",
-        omitted_skill_name(left),
+        label_of_omitted_skill(left),
         left.source,
         omitted_skill_path_and_reason(left)
     )
 }
 
-fn omitted_skill_name(left: &OmittedSkill) -> String {
+fn label_of_omitted_skill(left: &OmittedSkill) -> String {
     match left.id.is_empty() {
         true => "skills".to_owned(),
         false => truncate_to_one_line(&left.id, MAX_SKILL_DESCRIPTION_CHARS),
@@ -152,7 +152,7 @@ pub(in super::super) fn warn_about_omitted_skills(skills: &SessionSkills) {
         print_stderr_line(format_args!(
             "{} skill {} {what}: {}",
             style_text(WARNING_STYLE, "▲"),
-            style_text(BOLD_STYLE, omitted_skill_name(left)),
+            style_text(BOLD_STYLE, label_of_omitted_skill(left)),
             omitted_skill_path_and_reason(left)
         ));
     }
@@ -277,7 +277,7 @@ pub(in super::super) fn print_skill(skill: &Skill) {
     }
     print_to_stdout(format_args!(
         "\n{}\n",
-        escape_natural_language_text(skill.body.trim())
+        escape_prose_for_display(skill.body.trim())
     ));
 }
 

@@ -15,7 +15,7 @@ use rind_lib::point::trace::TraceOutcome;
 
 /// Maximum length of a reason, in characters. The end of the reason must stay visible: it has the
 /// remedy, or the last output of a plugin before the plugin died.
-pub(in super::super) const MAX_REASON_CHARS: usize = 400;
+pub(in super::super) const MAX_OUTCOME_REASON_CHARS: usize = 400;
 
 /// Returns the row of a tool call that begins, to which the arguments must be appended. `by` names
 /// who made the call if it is not the model.
@@ -37,7 +37,7 @@ pub(in super::super) fn tool_call_row(
 
 /// Returns the row of a tool call of an earlier run, marked if it failed, was refused or was
 /// cancelled. The caller appends the arguments.
-pub(in super::super) fn row_of_call_from_earlier_run(
+pub(in super::super) fn recorded_tool_call_row(
     call: &ToolCall,
     has_failed: bool,
 ) -> OutputRowBuilder {
@@ -186,7 +186,7 @@ fn describe_content_size(content: &Parts) -> String {
             format_bytes(text.len() as u64),
             format_count_with_noun(text.lines().count() as u64, "line")
         ),
-        blobs => truncate_to_one_line(&blobs.join(" "), MAX_REASON_CHARS),
+        blobs => truncate_to_one_line(&blobs.join(" "), MAX_OUTCOME_REASON_CHARS),
     }
 }
 

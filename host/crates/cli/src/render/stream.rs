@@ -52,7 +52,7 @@ impl StreamedAnswerRenderer {
     pub(in super::super) fn take_complete_blocks(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
-            let n = self.next_complete_block_or_line_bytes();
+            let n = self.next_complete_chunk_len();
             if n == 0 {
                 return rows;
             }
@@ -126,7 +126,7 @@ impl StreamedAnswerRenderer {
 
     /// Returns the length in bytes of the next complete piece: a line of code, or a block with the
     /// blank line after it. 0 if no piece is complete.
-    fn next_complete_block_or_line_bytes(&self) -> usize {
+    fn next_complete_chunk_len(&self) -> usize {
         if self.fence.is_some() {
             return self.rest.find('\n').map_or(0, |at| at + 1);
         }

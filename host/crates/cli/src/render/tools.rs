@@ -2,16 +2,15 @@
 
 use super::{
     BOLD_STYLE, DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, SUCCESS_STYLE, WARNING_STYLE,
-    escape_natural_language_text, print_stdout_line, print_to_stdout, style_text,
-    truncate_to_one_line,
+    escape_prose_for_display, print_stdout_line, print_to_stdout, style_text, truncate_to_one_line,
 };
-use crate::tools::DescribedTool;
-use rind_lib::tool::policy::Rule;
+use crate::tools::ToolSpecWithPolicy;
+use rind_lib::tool::policy::RuleDecision;
 
 /// Maximum length of a description in a list, in characters.
 const MAX_TOOL_DESCRIPTION_CHARS: usize = 100;
 
-pub(in super::super) fn print_tools(tools: &[DescribedTool]) {
+pub(in super::super) fn print_tools(tools: &[ToolSpecWithPolicy]) {
     for tool in tools {
         print_stdout_line(format_tool_heading(tool));
         print_stdout_line(format_args!(
@@ -21,7 +20,7 @@ pub(in super::super) fn print_tools(tools: &[DescribedTool]) {
     }
 }
 
-pub(in super::super) fn print_tool(tool: &DescribedTool) -> anyhow::Result<()> {
+pub(in super::super) fn print_tool(tool: &ToolSpecWithPolicy) -> anyhow::Result<()> {
     print_stdout_line(format_tool_heading(tool));
     for rule in &tool.policy.narrower {
         print_stdout_line(format_args!(
@@ -32,12 +31,12 @@ pub(in super::super) fn print_tool(tool: &DescribedTool) -> anyhow::Result<()> {
     }
     print_to_stdout(format_args!(
         "\n{}\n\n",
-        escape_natural_language_text(&tool.spec.description)
+        escape_prose_for_display(&tool.spec.description)
     ));
     super::print_json(&tool.spec.parameters)
 }
 
-fn format_tool_heading(tool: &DescribedTool) -> String {
+fn format_tool_heading(tool: &ToolSpecWithPolicy) -> String {
     let spec = &tool.spec;
     let origin = match &spec.plugin {
         Some(plugin) => style_text(
@@ -66,10 +65,10 @@ fn format_tool_heading(tool: &DescribedTool) -> String {
     )
 }
 
-fn rule_display_name(decision: Rule) -> String {
+fn rule_display_name(decision: RuleDecision) -> String {
     match decision {
-        Rule::Allow => style_text(SUCCESS_STYLE, "allow"),
-        Rule::Ask => style_text(WARNING_STYLE, "ask"),
-        Rule::Deny => style_text(ERROR_STYLE, "deny"),
+        RuleDecision::Allow => style_text(SUCCESS_STYLE, "allow"),
+        RuleDecision::Ask => style_text(WARNING_STYLE, "ask"),
+        RuleDecision::Deny => style_text(ERROR_STYLE, "deny"),
     }
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use super::markdown::render_rows;
-use super::plain::TurnLineRendererWithoutTrace;
+use super::plain::PlainTurnRenderer;
 use super::stream::StreamedAnswerRenderer;
 use super::tail::DrawnAnswerTail;
 use super::trace::{TraceRenderer, TracedHookCallTotals};
 use super::waiting::WaitStatusLine;
 use super::{
-    DIM_STYLE, ERROR_STYLE, WARNING_STYLE, escape_natural_language_text, format_count_with_noun,
+    DIM_STYLE, ERROR_STYLE, WARNING_STYLE, escape_prose_for_display, format_count_with_noun,
     format_duration_ms, format_warning_line, is_stderr_terminal, print_json_to_stdout,
     print_stderr_line, print_to_stdout, style_text,
 };
-use crate::args::ShowArgs;
+use crate::args::TurnOutputArgs;
 use crate::environment;
 use crate::terminal::terminal_columns;
 use rind_lib::agent::{extract_unfinished_answer, extract_unsaved_answer, find_unshown_output};
@@ -30,7 +30,7 @@ const MAIN_AGENT_ID: &str = "main";
 
 /// Returns the width of standard output if answers are laid out there as Markdown: on a terminal
 /// that can move its cursor.
-fn stdout_markdown_columns() -> Option<usize> {
+fn stdout_markdown_width() -> Option<usize> {
     let is_no = |value: &str| ["0", "f", "false", "n", "no", "off"].contains(&value);
     let plain = environment::environment_variable("RIND_PLAIN");
     let is_plain = plain.is_some_and(|value| !is_no(&value.to_lowercase()))
@@ -76,21 +76,21 @@ pub(in super::super) struct TurnRenderer {
     /// Output so far of the calls in `running`.
     live: RunningToolCallOutputs,
     hooks: TracedHookCallTotals,
-    plain: TurnLineRendererWithoutTrace,
+    plain: PlainTurnRenderer,
     /// Trace, which replaces `plain` and shows everything except the model's text; `None` without
     /// `--trace`.
     trace: Option<TraceRenderer>,
 }
 
 impl TurnRenderer {
-    pub(in super::super) fn new(show: ShowArgs) -> Self {
+    pub(in super::super) fn new(show: TurnOutputArgs) -> Self {
         let is_live = super::is_stdout_terminal() && !show.hides_answer;
         Self {
             is_json: show.json,
             // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
             is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
-            columns: stdout_markdown_columns().filter(|_| is_live),
+            columns: stdout_markdown_width().filter(|_| is_live),
             hides_answer: show.hides_answer,
             waiting: WaitStatusLine::new(!show.json && is_stderr_terminal()),
             trace: show.trace.map(|detail| TraceRenderer::new(detail, is_live)),
@@ -112,7 +112,7 @@ impl TurnRenderer {
         Self {
             waiting: WaitStatusLine::new(false),
             columns: None,
-            ..Self::new(ShowArgs::default())
+            ..Self::new(TurnOutputArgs::default())
         }
     }
 
@@ -158,7 +158,7 @@ impl TurnRenderer {
             .into_iter()
             .for_each(|line| self.print_line_below_streamed_text(line));
         if stamped.is_from_main_agent() {
-            self.show_answer_and_wait_line_after_event(event);
+            self.update_answer_and_progress(event);
         }
     }
 
@@ -180,7 +180,7 @@ impl TurnRenderer {
 
     /// Completes the output for an event of the main agent, after the lines of the event were
     /// printed: shows the model's text, the answer, and what the turn waits for.
-    fn show_answer_and_wait_line_after_event(&mut self, event: &Event) {
+    fn update_answer_and_progress(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
                 let what = format!("step {step}: waiting for the model");
@@ -248,7 +248,7 @@ impl TurnRenderer {
     /// Clears the waiting line and the drawn end of the answer, so that a question can be shown.
     pub(in super::super) fn clear_wait_line_and_answer_tail(&mut self) {
         self.waiting.stop_wait_and_hide_line();
-        self.hide_answer_tail();
+        self.erase_unfinished_answer_text();
         self.end_open_line();
     }
 
@@ -283,7 +283,7 @@ impl TurnRenderer {
             self.draw_answer_tail();
         } else if self.is_live {
             self.waiting.stop_wait_and_hide_line();
-            print_to_stdout(escape_natural_language_text(text));
+            print_to_stdout(escape_prose_for_display(text));
             self.streamed.push_str(text);
             self.is_line_open = !self.streamed.ends_with('\n');
         } else {
@@ -306,7 +306,7 @@ impl TurnRenderer {
 
     /// Erases the end of the answer that may still change. It is drawn again at the next periodic
     /// redraw.
-    fn hide_answer_tail(&mut self) {
+    fn erase_unfinished_answer_text(&mut self) {
         self.tail.erase();
         self.is_tail_stale = !self.answer.is_empty();
     }
@@ -345,7 +345,7 @@ impl TurnRenderer {
         {
             self.print_line_below_streamed_text(style_text(
                 DIM_STYLE,
-                escape_natural_language_text(text.trim()),
+                escape_prose_for_display(text.trim()),
             ));
         }
     }
@@ -365,7 +365,7 @@ impl TurnRenderer {
     /// Prints a complete line, after ending the streamed text.
     fn print_line_below_streamed_text(&mut self, line: String) {
         self.waiting.hide_line_until_next_tick();
-        self.hide_answer_tail();
+        self.erase_unfinished_answer_text();
         self.end_open_line();
         print_stderr_line(line);
     }
@@ -389,7 +389,7 @@ impl TurnRenderer {
     fn print_answer_text(&self, text: &str) {
         match self.columns {
             Some(columns) => print_rows_to_stdout(&render_rows(text, columns)),
-            None => print_to_stdout(format_args!("{}\n", escape_natural_language_text(text))),
+            None => print_to_stdout(format_args!("{}\n", escape_prose_for_display(text))),
         }
     }
 
@@ -416,7 +416,7 @@ impl TurnRenderer {
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => {
-                print_stderr_line(escape_natural_language_text(output))
+                print_stderr_line(escape_prose_for_display(output))
             }
             // Print nothing: the user interrupted the turn.
             StopReason::Cancelled => {}
@@ -434,7 +434,7 @@ impl TurnRenderer {
                 }
                 let begun = extract_unfinished_answer(output);
                 if self.streamed.is_empty() && !begun.trim().is_empty() {
-                    print_stderr_line(escape_natural_language_text(begun.trim_end()));
+                    print_stderr_line(escape_prose_for_display(begun.trim_end()));
                 }
             }
         }

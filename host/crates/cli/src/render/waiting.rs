@@ -23,7 +23,7 @@ const ERASE_LINE_SEQUENCE: &str = "\r\x1b[2K";
 const MAX_WAIT_DESCRIPTION_CHARS: usize = 60;
 
 /// Maximum width of the line when it ends with output of a command, in columns.
-const MAX_WAITING_LINE_COLUMNS: usize = 160;
+const MAX_PROGRESS_LINE_COLUMNS: usize = 160;
 
 /// Minimum free columns for showing output of a command in the line.
 const MIN_COLUMNS_FOR_OUTPUT: usize = 12;
@@ -107,14 +107,14 @@ impl WaitStatusLine {
 fn truncate_last_output_line_to_columns(output: &str, n_before: usize) -> String {
     let columns = terminal_columns(std::io::stderr())
         .unwrap_or(MAX_WAIT_DESCRIPTION_CHARS)
-        .min(MAX_WAITING_LINE_COLUMNS);
+        .min(MAX_PROGRESS_LINE_COLUMNS);
     // Leave the last column free: a line that fills it may wrap.
     let room = columns.saturating_sub(n_before + 1);
     if output.is_empty() || room < MIN_COLUMNS_FOR_OUTPUT {
         return String::new();
     }
     let mut words = String::from(" │ ");
-    for character in truncate_to_one_line(output, MAX_WAITING_LINE_COLUMNS).chars() {
+    for character in truncate_to_one_line(output, MAX_PROGRESS_LINE_COLUMNS).chars() {
         words.push(character);
         if text_width(&words) > room {
             words.pop();

@@ -8,18 +8,21 @@ use super::super::render::{
     self, BOLD_STYLE, format_count_with_noun, print_stdout_line, style_text, truncate_to_one_line,
 };
 use super::args::SessionDiffArgs;
-use rind_lib::checkpoint::{ChangeRecord, ChangeRecordEnd, CheckpointReader};
-use rind_lib::paths::Paths;
+use rind_lib::checkpoint::{ChangeRecord, ChangeRecordOutcome, CheckpointReader};
+use rind_lib::paths::RindPaths;
 use rind_lib::session::SessionStore;
 
 /// Maximum number of diff rows per file without `--full`.
 const MAX_DIFF_ROWS_PER_FILE: usize = 200;
 
-pub(super) fn show_turn_diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn show_turn_diff(
+    paths: &RindPaths,
+    args: &SessionDiffArgs,
+) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_session_id_in_workspace(&args.session, &paths.workspace)?;
     let reader = CheckpointReader::open(&store.session_folder(&id)?)?;
-    let turns = reader.changed_turn_numbers();
+    let turns = reader.turns_with_file_changes();
     let Some(turn) = args.turn.or(turns.last().copied()) else {
         if args.json {
             render::print_json(&json!({"session": id, "turn": null, "changes": [], "calls": []}))?;
@@ -87,9 +90,9 @@ fn warn_about_uncertain_file_changes(record: &ChangeRecord) {
     }
     match record.end {
         None => render::print_warning(&format!("{tool} has not ended, or was interrupted")),
-        Some(ChangeRecordEnd::Interrupted) => render::print_warning(&format!(
+        Some(ChangeRecordOutcome::Interrupted) => render::print_warning(&format!(
             "{tool} was interrupted: another program may have made some of these changes"
         )),
-        Some(ChangeRecordEnd::Done | ChangeRecordEnd::Void) => {}
+        Some(ChangeRecordOutcome::Done | ChangeRecordOutcome::Void) => {}
     }
 }

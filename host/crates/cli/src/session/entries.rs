@@ -7,7 +7,7 @@ use super::super::exit_code::ExitStatus;
 use super::super::files::FILE_CHANGE_POLL_INTERVAL;
 use super::super::render;
 use super::args::SessionEntriesArgs;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::session::{Entry, NumberedEntriesAndNotices, SessionStore};
 
 /// Entry of a session with its line number.
@@ -20,7 +20,7 @@ struct NumberedEntry<'a> {
 }
 
 pub(super) async fn print_entries(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionEntriesArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
@@ -29,7 +29,7 @@ pub(super) async fn print_entries(
         print_session_entries_after_line(&store.read_entries_with_line_numbers(&id)?, args.after)?;
         return Ok(ExitStatus::Done);
     }
-    let mut tail = store.open_session_tail(&id)?;
+    let mut tail = store.open_session_tail_reader(&id)?;
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {

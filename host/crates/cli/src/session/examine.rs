@@ -6,7 +6,7 @@ use super::super::render::{
     format_count_with_noun, print_stdout_line, style_text, truncate_to_one_line,
 };
 use super::args::SessionDoctorArgs;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::session::{SessionExamination, SessionStore, examine_session, repair_session};
 
 /// Maximum length of a description, in characters.
@@ -16,7 +16,7 @@ const MAX_FAULT_TEXT_CHARS: usize = 1_000;
 const MAX_LISTED_ENTRY_KINDS: usize = 6;
 
 pub(super) fn run_session_doctor(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionDoctorArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
@@ -62,7 +62,7 @@ pub(super) fn run_session_doctor(
     } else if ids.is_empty() {
         render::print_note("there are no sessions yet; `rind run` creates one");
     }
-    Ok(ExitStatus::from_success(is_sound))
+    Ok(ExitStatus::from_success_flag(is_sound))
 }
 
 fn print_session_examination(examined: &SessionExamination, is_whole: bool) {

@@ -15,7 +15,7 @@ use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::render;
 use super::args::{SessionCopyFormat, SessionExportArgs};
 use rind_lib::message::Blob;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::session::{
     Error, SessionExportFormat, SessionStore, SessionView, prepare_session_export,
     write_private_file_atomically,
@@ -25,7 +25,7 @@ use rind_lib::session::{
 const MAX_EXPORTED_SUBAGENTS: usize = 200;
 
 pub(super) fn write_session_export(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionExportArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
@@ -35,7 +35,7 @@ pub(super) fn write_session_export(
         SessionCopyFormat::Jsonl => {
             let bundle = prepare_session_export(&store, &id)?;
             bundle
-                .omitted_file_messages()
+                .messages_about_omitted_files()
                 .iter()
                 .for_each(|text| render::print_warning(text));
             let is_archive = bundle.export_format() == SessionExportFormat::Archive;

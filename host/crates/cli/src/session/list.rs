@@ -8,21 +8,24 @@ use super::super::render::{
     style_text, truncate_to_one_line,
 };
 use super::args::SessionListArgs;
-use rind_lib::paths::Paths;
-use rind_lib::session::{SessionHead, SessionState, SessionStore};
+use rind_lib::paths::RindPaths;
+use rind_lib::session::{SessionState, SessionStore, SessionSummary};
 
 /// Maximum length of a shown title, in characters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
 
-pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
-    let heads = SessionStore::new(paths.sessions()).list_session_heads()?;
+pub(super) fn list_sessions(
+    paths: &RindPaths,
+    args: &SessionListArgs,
+) -> anyhow::Result<ExitStatus> {
+    let heads = SessionStore::new(paths.sessions()).list_session_summaries()?;
     heads
         .notices
         .iter()
         .for_each(|notice| render::print_warning(notice));
     let mut rows = heads.rows;
     let n_all = rows.len();
-    let is_here = |head: &SessionHead| Path::new(&head.workspace) == paths.workspace;
+    let is_here = |head: &SessionSummary| Path::new(&head.workspace) == paths.workspace;
     rows.retain(|head| args.all || is_here(head));
     let n_here = rows.len();
     let wanted = args.title.as_deref().map(str::to_lowercase);
@@ -62,14 +65,14 @@ pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Re
     Ok(ExitStatus::Done)
 }
 
-fn has_title_or_first_input_containing(head: &SessionHead, text: &str) -> bool {
+fn has_title_or_first_input_containing(head: &SessionSummary, text: &str) -> bool {
     let first = head.first_input.as_deref().unwrap_or_default();
     [&head.title, first]
         .iter()
         .any(|own| own.to_lowercase().contains(text))
 }
 
-fn print_session_row(head: &SessionHead, now: i64, with_folder: bool) {
+fn print_session_row(head: &SessionSummary, now: i64, with_folder: bool) {
     let mut about = Vec::new();
     if let Some(usd) = render::format_dollars(head.cost_usd) {
         let least = if head.unpriced_tokens > 0 {

@@ -12,7 +12,7 @@ use super::super::terminal::can_ask_at_terminal;
 use super::args::{
     SessionForkArgs, SessionGcArgs, SessionImportArgs, SessionRenameArgs, SessionRmArgs,
 };
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::session::{SessionSpec, SessionStore, import_session, select_sessions_to_remove};
 use serde_json::json;
 use std::collections::HashSet;
@@ -20,12 +20,12 @@ use std::collections::HashSet;
 /// Maximum length of a title in a question, in characters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
 
-fn open_session_store(paths: &Paths) -> SessionStore {
+fn open_session_store(paths: &RindPaths) -> SessionStore {
     SessionStore::new(paths.sessions())
 }
 
 pub(super) fn import_session_file(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionImportArgs,
 ) -> anyhow::Result<ExitStatus> {
     let imported = import_session(&open_session_store(paths), &args.file, args.id.as_deref())?;
@@ -41,7 +41,10 @@ pub(super) fn import_session_file(
     Ok(ExitStatus::Done)
 }
 
-pub(super) fn fork_session(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn fork_session(
+    paths: &RindPaths,
+    args: &SessionForkArgs,
+) -> anyhow::Result<ExitStatus> {
     let store = open_session_store(paths);
     let id = store.resolve_session_id_in_workspace(&args.session, &paths.workspace)?;
     let until = match &args.at {
@@ -75,7 +78,7 @@ pub(super) fn fork_session(paths: &Paths, args: &SessionForkArgs) -> anyhow::Res
 }
 
 pub(super) fn rename_session(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionRenameArgs,
 ) -> anyhow::Result<ExitStatus> {
     if args.title.trim().is_empty() {
@@ -92,7 +95,7 @@ pub(super) fn rename_session(
 }
 
 pub(super) async fn remove_named_sessions(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionRmArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = open_session_store(paths);
@@ -116,7 +119,7 @@ pub(super) async fn remove_named_sessions(
                 ids.join(", ")
             );
         }
-        let heads = store.list_session_heads()?.rows;
+        let heads = store.list_session_summaries()?.rows;
         let title = |id: &str| {
             let head = heads.iter().find(|head| head.id == id);
             head.map(|head| truncate_to_one_line(&head.title, MAX_SESSION_TITLE_CHARS))
@@ -148,7 +151,7 @@ pub(super) async fn remove_named_sessions(
             anyhow::bail!("nothing was removed: you did not say yes");
         }
     }
-    Ok(ExitStatus::from_success(remove_sessions(&store, &ids)))
+    Ok(ExitStatus::from_success_flag(remove_sessions(&store, &ids)))
 }
 
 /// Removes sessions, and prints a line for each. Continues after a failure; returns whether all
@@ -170,7 +173,7 @@ fn remove_sessions(store: &SessionStore, ids: &[String]) -> bool {
 }
 
 pub(super) fn remove_old_sessions(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionGcArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = open_session_store(paths);
@@ -180,7 +183,7 @@ pub(super) fn remove_old_sessions(
     let found = select_sessions_to_remove(&all, before, args.max_size);
     let logs = match before.filter(|_| args.audit_logs) {
         Some(before) => {
-            let mut kept = session_id_set(&store)?;
+            let mut kept = read_session_ids(&store)?;
             found.iter().for_each(|own| {
                 kept.remove(&own.id);
             });
@@ -242,13 +245,13 @@ pub(super) fn remove_old_sessions(
     let is_done = remove_sessions(&store, &ids);
     if let Some(logs) = logs.filter(|_| has_logs) {
         // A session that could not be removed is still in the store, so its log stays too.
-        let n_removed = logs.remove_logs(&session_id_set(&store)?)?;
+        let n_removed = logs.remove_logs(&read_session_ids(&store)?)?;
         let n_removed = format_count_with_noun(n_removed, "audit log");
         render::print_note(&format!("removed {n_removed}"));
     }
-    Ok(ExitStatus::from_success(is_done))
+    Ok(ExitStatus::from_success_flag(is_done))
 }
 
-fn session_id_set(store: &SessionStore) -> anyhow::Result<HashSet<String>> {
+fn read_session_ids(store: &SessionStore) -> anyhow::Result<HashSet<String>> {
     Ok(store.session_ids()?.into_iter().collect())
 }

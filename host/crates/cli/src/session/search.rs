@@ -7,13 +7,13 @@ use super::super::render::{
     self, BOLD_STYLE, DIM_STYLE, WARNING_STYLE, print_stdout_line, style_text, truncate_to_one_line,
 };
 use super::args::SessionSearchArgs;
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::session::{
     SearchMatch, SessionSearchHitOrNotice, SessionSearchPattern, SessionStore, search_sessions,
 };
 
 pub(super) fn run_session_search(
-    paths: &Paths,
+    paths: &RindPaths,
     args: &SessionSearchArgs,
 ) -> anyhow::Result<ExitStatus> {
     let Some(wanted) = SessionSearchPattern::new(&args.text) else {

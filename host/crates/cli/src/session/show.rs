@@ -7,13 +7,16 @@ use super::super::render;
 use super::args::SessionShowArgs;
 use super::export::write_masked_text_export;
 use super::{selection, turns};
-use rind_lib::paths::Paths;
+use rind_lib::paths::RindPaths;
 use rind_lib::session::{SessionStore, SessionView};
 
 /// Maximum length of a text without `--full`, in bytes.
 const MAX_SHOWN_TEXT_BYTES: usize = 4_000;
 
-pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn show_session(
+    paths: &RindPaths,
+    args: &SessionShowArgs,
+) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_session_or_subagent_id(&args.session, &paths.workspace)?;
     let reading = store.read_entries_with_line_numbers(&id)?;
@@ -49,7 +52,7 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
             .unwrap_or(0);
         let turns = held.into_iter();
         view.turns = turns
-            .filter_map(|turn| selection::reduce_turn_to_step(turn, wanted))
+            .filter_map(|turn| selection::retain_only_step(turn, wanted))
             .collect();
         if view.turns.is_empty() {
             let turn = args.turn.unwrap_or_default();
@@ -58,7 +61,7 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
     } else if let Some(wanted) = &args.call {
         let turns = held.into_iter();
         view.turns = turns
-            .filter_map(|turn| selection::reduce_turn_to_tool_call(turn, wanted))
+            .filter_map(|turn| selection::retain_only_tool_call(turn, wanted))
             .collect();
         if view.turns.is_empty() {
             bail_usage!(

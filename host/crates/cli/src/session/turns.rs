@@ -7,7 +7,9 @@ use super::super::render::{
     truncate_to_one_line,
 };
 use rind_lib::message::Role;
-use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
+use rind_lib::session::{
+    CallView, Decision, SessionView, TurnEventContent, TurnEventView, TurnView,
+};
 
 /// Indentation of continuation rows, as wide as the line numbers.
 const CONTINUATION_ROW_INDENT: &str = "        ";
@@ -120,21 +122,21 @@ pub(super) fn print_turn(turn: &TurnView, limit: usize) {
     }
 }
 
-fn print_turn_item(view: &ItemView, turn: &TurnView, limit: usize) {
+fn print_turn_item(view: &TurnEventView, turn: &TurnView, limit: usize) {
     let line = |text: String| {
         let number = style_text(DIM_STYLE, format_args!("{:>7}", view.line));
         print_stdout_line(format_args!("{number} {text}"));
     };
     match &view.item {
         // The input is already printed in the header of the turn.
-        Item::Said {
+        TurnEventContent::Said {
             role: Role::User,
             by: None,
             text,
             blobs,
             ..
         } if *text == turn.input && blobs.is_empty() => {}
-        Item::Said {
+        TurnEventContent::Said {
             role,
             by,
             text,
@@ -165,9 +167,9 @@ fn print_turn_item(view: &ItemView, turn: &TurnView, limit: usize) {
                 ));
             }
         }
-        Item::Call(call) => print_tool_call(call, &line, limit),
-        Item::Decision(decision) => line(describe_hook_decision(decision)),
-        Item::Step {
+        TurnEventContent::Call(call) => print_tool_call(call, &line, limit),
+        TurnEventContent::Decision(decision) => line(describe_hook_decision(decision)),
+        TurnEventContent::Step {
             step,
             model,
             usage,
@@ -191,7 +193,7 @@ fn print_turn_item(view: &ItemView, turn: &TurnView, limit: usize) {
                 ),
             ));
         }
-        Item::Subagent {
+        TurnEventContent::Subagent {
             agent,
             plugin,
             task,
@@ -236,7 +238,7 @@ fn print_turn_item(view: &ItemView, turn: &TurnView, limit: usize) {
                 None => print_indented_truncated_text("", "it has not ended", limit),
             }
         }
-        Item::Replaced {
+        TurnEventContent::Replaced {
             reason,
             removed,
             summary,
@@ -255,7 +257,7 @@ fn print_turn_item(view: &ItemView, turn: &TurnView, limit: usize) {
                 print_indented_truncated_text("", summary, limit);
             }
         }
-        Item::Prompt { parts } => {
+        TurnEventContent::Prompt { parts } => {
             line(style_text(
                 DIM_STYLE,
                 format!(
@@ -277,7 +279,7 @@ fn print_turn_item(view: &ItemView, turn: &TurnView, limit: usize) {
                 ));
             }
         }
-        Item::Note { text } => line(style_text(
+        TurnEventContent::Note { text } => line(style_text(
             DIM_STYLE,
             truncate_to_one_line(text, 4 * MAX_LINE_FIELD_CHARS),
         )),

@@ -8,28 +8,28 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
-use super::super::environment::{
-    operator_environment_of_process, read_operator_setup_without_project,
-};
+use super::super::environment::{process_environment, read_settings_without_project};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::terminal::can_ask_at_terminal;
 use super::super::{command, render};
 use super::{
-    find_skills_tools_and_plugins, find_skills_without_plugins, preview, skill_files_shadowed_by,
+    find_non_plugin_skills, find_skills_tools_and_plugins, preview, skill_files_shadowed_by,
 };
 use rind_lib::grant::Trust;
 use rind_lib::grant::held;
 use rind_lib::skill::{
     self, Diagnostic, SKILL_JSON_FILE_NAME, SessionSkills, Severity, Skill, SkillFile,
-    SkillSearchDirectory, Source, ToolsAndPluginsForSkill, is_skipped_folder_name, key,
+    SkillSearchDirectory, Source, ToolsAndPluginsForSkill, is_skipped_folder_name,
+    normalize_skill_name,
 };
-use rind_operator::machine::MachineProgramsAndVariables;
+use rind_operator::machine::SkillRequirementLookup;
 use rind_package::lock_file::LockEntry;
 use rind_package::place;
 use rind_package::signature::{self, InstallConfig, SignatureCheckTarget};
 use rind_package::skill::{
-    FetchedSkillSource, InstalledSkillStore, LockedSkill, SkillCandidate, SkillCandidateFiles,
-    SkillInstallResult, fetch_skill_source, find_skill_candidates, read_skill_bundle,
+    FetchedSkillSource, InstalledSkillStore, SkillCandidate, SkillCandidateFiles,
+    SkillInstallResult, SkillLockFileEntry, fetch_skill_source, find_skill_candidates,
+    read_skill_bundle,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -71,12 +71,12 @@ pub(super) struct PreparedSkillInstall {
     pub(super) findings: Vec<Diagnostic>,
     /// Files of other skills that the installed skill would shadow.
     pub(super) shadows: Vec<PathBuf>,
-    pub(super) locked: LockedSkill,
+    pub(super) locked: SkillLockFileEntry,
     pub(super) change: SkillInstallResult,
 }
 
 pub(super) async fn run_skill_install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
-    let setup = read_operator_setup_without_project()?;
+    let setup = read_settings_without_project()?;
     let (paths, keys) = (&setup.paths, setup.config.section::<InstallConfig>()?);
     let fetched = fetch_skill_source(&args.source, args.rev.as_deref()).await?;
     let found = find_skill_candidates(&fetched.tree).await?;
@@ -144,7 +144,7 @@ pub(super) async fn run_skill_install(args: SkillInstallArgs) -> anyhow::Result<
     if is_committed {
         render::print_note("the committed files were used, not the files in the working tree");
     }
-    Ok(ExitStatus::from_success(left_out.is_empty()))
+    Ok(ExitStatus::from_success_flag(left_out.is_empty()))
 }
 
 /// Selects skills of the source. Without `--skill` or `--all`, the source must contain exactly one.
@@ -167,7 +167,7 @@ fn select_skill_candidates(
             format!(
                 "\n  {}  {}",
                 one.name.escape_debug(),
-                one.display_folder().escape_debug()
+                one.folder_path_in_source().escape_debug()
             )
         });
         lines.collect::<String>()
@@ -220,9 +220,9 @@ fn select_skill_candidates(
     let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for one in &chosen {
         by_name
-            .entry(key(&one.name))
+            .entry(normalize_skill_name(&one.name))
             .or_default()
-            .push(one.display_folder());
+            .push(one.folder_path_in_source());
     }
     by_name.retain(|_, places| places.len() > 1);
     let told: Vec<String> = by_name
@@ -237,7 +237,7 @@ fn select_skill_candidates(
     if let Some(first) = told.first().filter(|_| !args.all) {
         bail_usage!("{first}");
     }
-    chosen.retain(|one| !by_name.contains_key(&key(&one.name)));
+    chosen.retain(|one| !by_name.contains_key(&normalize_skill_name(&one.name)));
     Ok((chosen, told))
 }
 
@@ -246,7 +246,7 @@ fn select_skill_candidates(
 struct NewSkillCheckContext {
     skills: SessionSkills,
     surroundings: Option<ToolsAndPluginsForSkill>,
-    machine: MachineProgramsAndVariables,
+    machine: SkillRequirementLookup,
 }
 
 impl NewSkillCheckContext {
@@ -258,13 +258,13 @@ impl NewSkillCheckContext {
                 render::print_warning(&format!(
                     "cannot check whether the tools and plugins that a skill names exist: {error:#}"
                 ));
-                (find_skills_without_plugins().await, None)
+                (find_non_plugin_skills().await, None)
             }
         };
         Self {
             skills,
             surroundings,
-            machine: MachineProgramsAndVariables::new(&operator_environment_of_process()),
+            machine: SkillRequirementLookup::new(&process_environment()),
         }
     }
 }
@@ -285,7 +285,7 @@ async fn prepare_skill_install(
         name.escape_debug()
     );
     let mut reserved = command::reserved_skill_names().into_iter();
-    if reserved.any(|word| key(word) == key(&name)) {
+    if reserved.any(|word| normalize_skill_name(word) == normalize_skill_name(&name)) {
         bail!("`{name}` is a command of rind; choose another name with --name");
     }
     ensure!(
@@ -298,14 +298,14 @@ async fn prepare_skill_install(
         name: &name,
         source: &fetched.source,
         bytes: fetched.bytes.as_deref(),
-        lock_file: LockedSkill::FILE_NAME,
+        lock_file: SkillLockFileEntry::FILE_NAME,
         how_to_pack: "make an archive of it, `tar -czf NAME.tar.gz NAME`, and sign that with `minisign -S -m NAME.tar.gz`".to_owned(),
         how_to_sign: fetched.signing_advice(),
         signature: &|| fetched.read_signature(),
     };
     let signer = signature::check_signature(keys, store.key_pinned_to_skill_name(&name), &subject)?;
     let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
-    let locked = LockedSkill {
+    let locked = SkillLockFileEntry {
         source: fetched.source.clone(),
         within,
         commit: fetched.commit.clone(),
@@ -365,7 +365,7 @@ fn parse_and_check_skill_bundle(
     })?;
     let folder = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(&bundle.files, name, folder.path())?;
-    let there = skill::discover(
+    let there = skill::discover_skills(
         &[SkillSearchDirectory::new(Source::Local, staged.folder)],
         &[],
         &around.machine,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::super::environment::read_operator_setup_without_project;
+use super::super::environment::read_settings_without_project;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
 use super::discover_skills_at_path;
@@ -54,21 +54,20 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
         .iter()
         .map(|skill| (&skill.id, &skill.file, skill.is_flat));
     let bad = skills.unusable_skills().iter();
-    let mut all =
-        good.chain(bad.map(|one| (&one.id, &one.file, !is_derived_bundle_skill_file(&one.file))));
+    let mut all = good.chain(bad.map(|one| (&one.id, &one.file, !has_skill_file_name(&one.file))));
     let (Some((folder, file, is_flat)), None) = (all.next(), all.next()) else {
         match skills.iter().len() + skills.unusable_skills().len() {
             0 => bail_usage!("there is no skill in {shown}"),
             n => bail_usage!("{shown} has {n} skills; name the folder or file of one"),
         }
     };
-    let original = read_skill_file_like_session(file, true)?;
+    let original = read_and_check_skill_file(file, true)?;
     let original = original.with_context(|| format!("there is no file {}", file.display()))?;
     let side_path = file.with_file_name(SKILL_JSON_FILE_NAME);
     let side = match is_flat {
         true => None,
         // Never follow a symlink to a side file, since its target is not part of the skill.
-        false => read_skill_file_like_session(&side_path, false)?,
+        false => read_and_check_skill_file(&side_path, false)?,
     };
     let dir = file.parent().unwrap_or(Path::new("."));
     let skill = SkillFile {
@@ -136,7 +135,7 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
         // The written file now contains the data of the side file, so remove the side file, unless
         // it was changed meanwhile.
         ensure!(
-            read_skill_file_like_session(&side_path, false)?.as_ref() == Some(side),
+            read_and_check_skill_file(&side_path, false)?.as_ref() == Some(side),
             "{} was changed meanwhile, so it was not replaced; run the command again",
             side_path.display()
         );
@@ -149,21 +148,21 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
 
 /// Reads a skill's file with the checks that a session applies. If `follows` is true, the file may
 /// be a symlink.
-fn read_skill_file_like_session(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
+fn read_and_check_skill_file(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
     let read =
         read_skill_content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
     Ok(read?.map(Cow::into_owned))
 }
 
 fn is_installed_skill_file(file: &Path) -> anyhow::Result<bool> {
-    let setup = read_operator_setup_without_project()?;
+    let setup = read_settings_without_project()?;
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real);
     let all = list_installed_skills(&setup, &setup.paths.config.join(SKILLS_FOLDER_NAME));
     Ok(own.is_some() && all.iter().any(|one| real(&one.folder) == own))
 }
 
-fn is_derived_bundle_skill_file(file: &Path) -> bool {
+fn has_skill_file_name(file: &Path) -> bool {
     file.file_name()
         .is_some_and(|name| name.eq_ignore_ascii_case(SKILL_FILE_NAME))
 }

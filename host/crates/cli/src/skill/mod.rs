@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::args::PluginArgs;
-use super::environment::{find_rind_paths, operator_environment_of_process};
+use super::environment::{find_rind_paths, process_environment};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{command, plugin, render};
 pub(super) use derive::{OUTLINE_WORKER_SUBCOMMAND, skill_derive_worker_main};
@@ -27,12 +27,12 @@ use rind_lib::skill::{
     self, Diagnostic, SessionSkills, Severity, Skill, SkillCatalogue, SkillSearchDirectory, Source,
     ToolsAndPluginsForSkill, compute_catalogue_budget,
 };
-use rind_operator::machine::MachineProgramsAndVariables;
+use rind_operator::machine::SkillRequirementLookup;
 use rind_operator::setup::OperatorWorkspaceSetup;
 use rind_operator::skills;
 use rind_package::lock_file::LockEntry;
 use rind_package::signature::InstallConfig;
-use rind_package::skill::{LockedSkill, verify_installed_skills};
+use rind_package::skill::{SkillLockFileEntry, verify_installed_skills};
 
 /// Size of the context window, in tokens, of which `list` shows the catalogue's share.
 const REFERENCE_CONTEXT_WINDOW_TOKENS: u64 = 200_000;
@@ -97,7 +97,7 @@ pub(super) struct CheckedSkillFile {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-pub(super) async fn run_skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_skill_subcommand(command: SkillCommand) -> anyhow::Result<ExitStatus> {
     match command {
         SkillCommand::List(args) => list_skills(args).await,
         SkillCommand::Show(args) => show_skill(args).await,
@@ -118,34 +118,33 @@ async fn find_session_skills_and_plugins(
     let load = plugin::plan_session_plugin_load(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
-    let roots = skills::skill_roots(load.setup(), &plugins, load.in_memory_files());
+    let roots = skills::skill_roots(load.operator_setup(), &plugins, load.in_memory_folder());
     Ok((discover_skills(&roots), plugins))
 }
 
 /// Returns the skills that a session in this folder would have, except those of plugins. Used if
 /// the plugins cannot be loaded.
-async fn find_skills_without_plugins() -> SessionSkills {
+async fn find_non_plugin_skills() -> SessionSkills {
     let none = FoundPluginSet::default();
     if let Ok(load) = plugin::plan_session_plugin_load(&PluginArgs::default()).await {
         return discover_skills(&skills::skill_roots(
-            load.setup(),
+            load.operator_setup(),
             &none,
-            load.in_memory_files(),
+            load.in_memory_folder(),
         ));
     }
     let Ok(paths) = find_rind_paths(None) else {
         return SessionSkills::default();
     };
-    let setup =
-        OperatorWorkspaceSetup::new(operator_environment_of_process(), paths, Config::default());
+    let setup = OperatorWorkspaceSetup::new(process_environment(), paths, Config::default());
     discover_skills(&skills::skill_roots(&setup, &none, None))
 }
 
 fn discover_skills(roots: &[SkillSearchDirectory]) -> SessionSkills {
-    skill::discover(
+    skill::discover_skills(
         roots,
         &command::reserved_skill_names(),
-        &MachineProgramsAndVariables::new(&operator_environment_of_process()),
+        &SkillRequirementLookup::new(&process_environment()),
     )
 }
 
@@ -165,9 +164,10 @@ async fn find_skills_tools_and_plugins(
 /// Returns the files of skills outside the user's folder that a new skill of this name would
 /// shadow.
 fn skill_files_shadowed_by(skills: &SessionSkills, name: &str) -> Vec<PathBuf> {
-    let others = skills
-        .skill_locations()
-        .filter(|(id, _, source)| skill::key(id) == skill::key(name) && **source != Source::User);
+    let others = skills.skill_locations().filter(|(id, _, source)| {
+        skill::normalize_skill_name(id) == skill::normalize_skill_name(name)
+            && **source != Source::User
+    });
     others.map(|(_, file, _)| file.to_owned()).collect()
 }
 
@@ -191,7 +191,7 @@ async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
         render::skills::print_skills(&skills, &catalogue, REFERENCE_CONTEXT_WINDOW_TOKENS);
         render::skill_install::print_missing_skills(&find_missing_skills()?);
     }
-    Ok(ExitStatus::from_success(
+    Ok(ExitStatus::from_success_flag(
         skills.unusable_skills().is_empty(),
     ))
 }
@@ -199,7 +199,7 @@ async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
 /// Returns the names of installed skills whose folders no longer exist.
 fn find_missing_skills() -> anyhow::Result<Vec<String>> {
     let paths = find_rind_paths(None)?;
-    let lock_path = paths.config.join(LockedSkill::FILE_NAME);
+    let lock_path = paths.config.join(SkillLockFileEntry::FILE_NAME);
     let installed = verify_installed_skills(
         &paths.config.join(skill::SKILLS_FOLDER_NAME),
         &lock_path,
@@ -247,7 +247,7 @@ async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
                     render::skills::print_skill_diagnostics(&unusable.file, &unusable.diagnostics)
                 }
             }
-            return Ok(ExitStatus::from_success(false));
+            return Ok(ExitStatus::from_success_flag(false));
         }
         let names: Vec<&str> = skills.iter().map(|skill| skill.id.as_str()).collect();
         let known = match names.as_slice() {
@@ -271,12 +271,14 @@ fn find_unusable_skill<'a>(
 ) -> Option<&'a skill::UnusableSkill> {
     let is_path = parse_existing_skill_path(word).is_some();
     let mut all = skills.unusable_skills().iter();
-    all.find(|one| is_path || skill::key(&one.id) == skill::key(word))
+    all.find(|one| {
+        is_path || skill::normalize_skill_name(&one.id) == skill::normalize_skill_name(word)
+    })
 }
 
 async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
     let (skills, around) = find_skills_tools_and_plugins(&args.plugins).await?;
-    let machine = MachineProgramsAndVariables::new(&operator_environment_of_process());
+    let machine = SkillRequirementLookup::new(&process_environment());
     let checked = |skill: &Skill| {
         let mut diagnostics = skill.diagnostics.clone();
         diagnostics.extend(skill::check_skill(skill, Some(&around), &machine));
@@ -322,7 +324,7 @@ async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
         false => render::skills::print_check_results(&results),
     }
     let is_fault = |d: &Diagnostic| d.severity == Severity::Error;
-    Ok(ExitStatus::from_success(
+    Ok(ExitStatus::from_success_flag(
         !results.iter().any(|r| r.diagnostics.iter().any(is_fault)),
     ))
 }

@@ -8,10 +8,10 @@ use clap::Args as ClapArgs;
 
 use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::{environment, render};
-use super::{find_skills_without_plugins, skill_files_shadowed_by};
+use super::{find_non_plugin_skills, skill_files_shadowed_by};
 use rind_lib::skill::{
     FORMAT, SKILL_FILE_NAME, SKILLS_FOLDER_NAME, is_portable_skill_name, is_skipped_folder_name,
-    key, parse_text,
+    normalize_skill_name, parse_text,
 };
 use rind_package::skill::skill_names_in_use;
 
@@ -49,14 +49,14 @@ pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStat
         bail_usage!("{} already exists; choose another name", folder.display());
     }
     let mut taken = skill_names_in_use(&skills).into_iter();
-    if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
+    if let Some((_, other)) = taken.find(|(taken, _)| *taken == normalize_skill_name(name)) {
         bail_usage!(
             "the skill {} already has this name; choose another name",
             other.display()
         );
     }
     if args.into.is_none() {
-        for file in skill_files_shadowed_by(&find_skills_without_plugins().await, name) {
+        for file in skill_files_shadowed_by(&find_non_plugin_skills().await, name) {
             let file = file.display();
             render::print_warning(&format!(
                 "the new skill is used instead of {file}, which has the same name"

@@ -8,8 +8,8 @@ use super::super::render::{self, BOLD_STYLE, DIM_STYLE, ERROR_STYLE, WARNING_STY
 use super::super::terminal::{self, TerminalSize};
 use super::install::PreparedSkillInstall;
 use rind_lib::skill::{
-    Context, Interaction, Severity, SkillRequirements, SkillToolNamePattern,
-    is_skipped_folder_name, key,
+    Severity, SkillExecutionContext, SkillLifetime, SkillRequirements, SkillToolNamePattern,
+    is_skipped_folder_name, normalize_skill_name,
 };
 use rind_package::skill::SkillInstallResult;
 
@@ -99,17 +99,17 @@ fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<TerminalQuesti
         "when to use it",
         skill.when_to_use.clone().unwrap_or_default(),
     );
-    if key(&skill.label) != key(&one.name) {
+    if normalize_skill_name(&skill.label) != normalize_skill_name(&one.name) {
         row("also called", skill.label.clone());
     }
     row(
         "who may start it",
         render::skills::describe_who_can_start_skill(skill).to_owned(),
     );
-    if skill.context == Context::Fork {
+    if skill.context == SkillExecutionContext::Fork {
         row("runs", "in a subagent without the conversation".to_owned());
     }
-    if skill.interaction == Interaction::Conversational {
+    if skill.interaction == SkillLifetime::Conversational {
         row("stays", "until you end it".to_owned());
     }
     row("offered for files", skill.paths.join(", "));

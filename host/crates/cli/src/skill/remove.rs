@@ -9,7 +9,7 @@ use super::super::render::{self, BOLD_STYLE, DIM_STYLE, WARNING_STYLE};
 use super::super::terminal::can_ask_at_terminal;
 use super::super::{completion, environment};
 use super::preview;
-use rind_package::skill::{InstalledSkillStore, SkillNameUsage};
+use rind_package::skill::{InstalledSkillStore, SkillNameState};
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillRemoveArgs {
@@ -36,18 +36,18 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
         preview::print_skill_lock_wait_notice,
     )?;
     let name = &store.exact_installed_skill_name(name);
-    let place = store.determine_skill_name_usage(name);
+    let place = store.determine_skill_name_state(name);
     match &place {
-        SkillNameUsage::Free => bail_usage!(
+        SkillNameState::Free => bail_usage!(
             "there is no skill `{shown}` in {}, and skills elsewhere are not removed by this command (`rind skill show {shown}` shows where it is)",
             store.skills.display()
         ),
-        SkillNameUsage::Edited if !args.force => bail!(
+        SkillNameState::Edited if !args.force => bail!(
             "{name} was changed since it was installed, in {}; copy your changes and add --force, which moves it to .kept beside \
              it",
             store.skills.join(name).display()
         ),
-        SkillNameUsage::Own(path) if !args.yes => {
+        SkillNameState::Own(path) if !args.yes => {
             let shown = path.display().to_string();
             if !can_ask_at_terminal() {
                 bail!(
@@ -73,10 +73,10 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
                 bail!("{name} is not removed, because you did not confirm it");
             }
         }
-        SkillNameUsage::Own(_)
-        | SkillNameUsage::Edited
-        | SkillNameUsage::Installed
-        | SkillNameUsage::Gone => {}
+        SkillNameState::Own(_)
+        | SkillNameState::Edited
+        | SkillNameState::Installed
+        | SkillNameState::Gone => {}
     }
     let kept = store.remove_skill(name, &place)?;
     render::skill_install::show_removed_skill(name, kept.as_deref());

@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
 use super::super::case::{CaseReport, CaseReportFormat, parse_report_argument};
-use super::super::environment::{find_rind_paths, operator_environment_of_process};
+use super::super::environment::{find_rind_paths, process_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{plugin, render};
 use super::{
@@ -24,7 +24,7 @@ use rind_lib::tool::sandbox::{SandboxConfig, SandboxRequirement};
 use rind_operator::confinement::{
     find_command_confinement_for_config, rind_folders, warn_commands_unconfined,
 };
-use rind_operator::machine::MachineProgramsAndVariables;
+use rind_operator::machine::SkillRequirementLookup;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillTestArgs {
@@ -53,10 +53,11 @@ pub(super) async fn test_skills(args: SkillTestArgs) -> anyhow::Result<ExitStatu
     let suites = find_suites(&args).await?;
     let load = plugin::plan_session_plugin_load(&args.plugins).await?;
     let runner = SkillCaseRunnerConfig {
-        commands: build_case_command_environment_factory(&load.setup().config, args.unconfined)?,
-        available: Arc::new(MachineProgramsAndVariables::new(
-            &operator_environment_of_process(),
-        )),
+        commands: create_command_environment_factory(
+            &load.operator_setup().config,
+            args.unconfined,
+        )?,
+        available: Arc::new(SkillRequirementLookup::new(&process_environment())),
     };
     let selection = CaseSelection {
         only: args.only.clone(),
@@ -93,7 +94,7 @@ pub(super) async fn test_skills(args: SkillTestArgs) -> anyhow::Result<ExitStatu
     }
     // Fail without cases: a pipeline that runs none would otherwise always pass.
     let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRunResult::passed);
-    Ok(ExitStatus::from_success(is_fine))
+    Ok(ExitStatus::from_success_flag(is_fine))
 }
 
 /// Finds the named skills, or all, and reads their cases.
@@ -159,7 +160,7 @@ async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillCaseSuite>
 ///
 /// If `may_be_unconfined`, commands run unconfined where the settings turn confinement off or the
 /// machine cannot confine them, unless the settings say `required`.
-fn build_case_command_environment_factory(
+fn create_command_environment_factory(
     config: &Config,
     may_be_unconfined: bool,
 ) -> anyhow::Result<Arc<CommandEnvironmentFactory>> {
@@ -173,10 +174,7 @@ fn build_case_command_environment_factory(
     } else {
         SandboxRequirement::Required
     });
-    let (environment, own) = (
-        operator_environment_of_process(),
-        rind_folders(&find_rind_paths(None)?),
-    );
+    let (environment, own) = (process_environment(), rind_folders(&find_rind_paths(None)?));
     let is_said = Arc::new(AtomicBool::new(false));
     Ok(Arc::new(move |paths| {
         let (environment, config, is_said) = (environment.clone(), config.clone(), is_said.clone());
@@ -195,7 +193,7 @@ fn build_case_command_environment_factory(
                 }
                 CommandConfinementMode::Unconfined {
                     why: why.to_owned(),
-                    keeper: environment.process_keeper(),
+                    keeper: environment.process_reaper_path(),
                 }
             } else {
                 let advice = match is_required {

@@ -38,7 +38,7 @@ pub(super) fn sanitize_docs_markdown(text: &str, kind: MarkdownBlockKind, limit:
 
 /// Sanitizes the text of a model so that it cannot break out of its section, up to about `limit`
 /// bytes. Also returns whether it was truncated.
-pub fn sanitize_model_summary(text: &str, limit: usize) -> (String, bool) {
+pub fn sanitize_model_written_summary(text: &str, limit: usize) -> (String, bool) {
     let end = text.floor_char_boundary(MAX_MODEL_TEXT_BYTES);
     let (summary, is_cut) = sanitize_markdown_to_limit(
         text.get(..end).unwrap_or_default(),
@@ -243,10 +243,13 @@ mod tests {
             "some words some words …"
         );
         assert_eq!(
-            sanitize_model_summary(&long, 24),
+            sanitize_model_written_summary(&long, 24),
             ("some words some words …".to_owned(), true)
         );
-        assert_eq!(sanitize_model_summary(" \n", 24), (String::new(), false));
+        assert_eq!(
+            sanitize_model_written_summary(" \n", 24),
+            (String::new(), false)
+        );
         let code = format!("```text\n{}```\n", "line\n".repeat(1_000));
         assert_eq!(
             sanitize_docs_markdown(&code, MarkdownBlockKind::Plain, 20),

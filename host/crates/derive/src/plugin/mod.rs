@@ -14,7 +14,7 @@ use super::bundle::SkillDraft;
 use super::markdown::{MarkdownBlockKind, sanitize_docs_markdown, sanitized_first_sentence};
 use super::schema;
 use super::text::{
-    code_span, end_with_full_stop, fence_code, join_first_names, skill_slug, to_markdown_line,
+    code_span, end_with_full_stop, fence_code, join_names_with_limit, skill_slug, to_markdown_line,
 };
 use super::{MAX_ENTRIES_PER_LIST, MAX_README_EXCERPT_BYTES, count_unlisted_items};
 pub use package::PluginPackage;
@@ -135,13 +135,13 @@ fn format_plugin_description(package: &PluginPackage) -> String {
                 .collect();
             format!(
                 "Use when the user asks about its commands: {}.",
-                join_first_names(&names, MAX_TOOLS_NAMED_IN_DESCRIPTION)
+                join_names_with_limit(&names, MAX_TOOLS_NAMED_IN_DESCRIPTION)
             )
         }
         ([one], _) => format!("Use when its tool {one} is to be called."),
         (names, _) => format!(
             "Use when one of its tools is to be called: {}.",
-            join_first_names(names, MAX_TOOLS_NAMED_IN_DESCRIPTION)
+            join_names_with_limit(names, MAX_TOOLS_NAMED_IN_DESCRIPTION)
         ),
     };
     rind_lib::text::escape_and_truncate_line(&format!("{what} {when}"), 1000)
@@ -157,18 +157,18 @@ fn format_tool_line(tool: &ToolSpec) -> String {
         [] => "No arguments.".to_owned(),
         names => format!(
             "Arguments: {}.",
-            join_first_names(names, MAX_LISTED_ARGUMENTS_PER_TOOL)
+            join_names_with_limit(names, MAX_LISTED_ARGUMENTS_PER_TOOL)
         ),
     };
     format!(
         "- {} ({}): {} {arguments}\n",
         code_span(&tool.name, 64),
-        describe_effect_class(tool.effect_class),
+        describe_tool_effect(tool.effect_class),
         end_with_full_stop(&text)
     )
 }
 
-fn describe_effect_class(class: EffectClass) -> &'static str {
+fn describe_tool_effect(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "only reads",
         EffectClass::Write => "changes files",
@@ -186,7 +186,7 @@ fn render_tool_page(tool: &ToolSpec, examples: &[ToolCallExample]) -> String {
             MarkdownBlockKind::Plain,
             MAX_TOOL_PAGE_DESCRIPTION_BYTES
         ),
-        describe_effect_class(tool.effect_class)
+        describe_tool_effect(tool.effect_class)
     );
     let arguments = schema::list_properties(&tool.parameters);
     match arguments.is_empty() {
@@ -212,7 +212,7 @@ fn write_commands_section(body: &mut String, package: &PluginPackage) {
     if !package.commands.is_empty() || !package.prompts.is_empty() {
         body.push_str("## Slash commands\n\nThe user types them; they are not tools.\n\n");
         let commands = package.commands.iter().take(MAX_ENTRIES_PER_LIST);
-        commands.for_each(|command| body.push_str(&format_command_line(command)));
+        commands.for_each(|command| body.push_str(&format_slash_command_item(command)));
         for file in package.prompts.iter().take(MAX_ENTRIES_PER_LIST) {
             let name = file.trim_end_matches(".md");
             body.push_str(&format!(
@@ -230,12 +230,12 @@ fn write_commands_section(body: &mut String, package: &PluginPackage) {
             .collect();
         body.push_str(&format!(
             "It carries skills of its own: {}.\n\n",
-            join_first_names(&names, MAX_ENTRIES_PER_LIST)
+            join_names_with_limit(&names, MAX_ENTRIES_PER_LIST)
         ));
     }
 }
 
-fn format_command_line(command: &PackagedCommand) -> String {
+fn format_slash_command_item(command: &PackagedCommand) -> String {
     let names = command
         .arguments
         .as_ref()
@@ -245,7 +245,7 @@ fn format_command_line(command: &PackagedCommand) -> String {
         [] => String::new(),
         names => format!(
             " Arguments: {}.",
-            join_first_names(names, MAX_LISTED_ARGUMENTS_PER_TOOL)
+            join_names_with_limit(names, MAX_LISTED_ARGUMENTS_PER_TOOL)
         ),
     };
     let name = code_span(&format!("/{}", command.name), 80);

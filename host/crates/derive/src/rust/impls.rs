@@ -10,7 +10,7 @@ use syn::{
 };
 
 use super::attributes::{CFG_CONDITION_PREFIX, cfg_conditions, is_doc_hidden, is_test_only};
-use super::items::{ItemWithVisibility, empty_function_body, print_item, read_item};
+use super::items::{ItemWithVisibility, create_empty_function_body, print_item, read_item};
 use super::{ImplBlockOutline, RustItemOutline};
 
 /// `impl` block. `path` is the path of its type, relative to the module of the block.
@@ -73,7 +73,7 @@ fn read_method(item: ImplItem) -> Option<RustItemOutline> {
             attrs: inner.attrs,
             vis: inner.vis,
             sig: inner.sig,
-            block: Box::new(empty_function_body()),
+            block: Box::new(create_empty_function_body()),
         }),
         ImplItem::Const(inner) => Item::Const(syn::ItemConst {
             attrs: inner.attrs,

@@ -111,7 +111,7 @@ fn item_kind_and_signature(
     Some(match item {
         Item::Fn(mut item) => {
             let (kind, name) = function_kind_and_name(attributes, &item.sig);
-            item.block = Box::new(empty_function_body());
+            item.block = Box::new(create_empty_function_body());
             (kind, name, remove_empty_body(&print_item(Item::Fn(item))))
         }
         Item::Struct(mut item) => {
@@ -285,7 +285,7 @@ fn append_omission_comment(text: &str, is_cut: bool, words: &str) -> String {
     }
 }
 
-pub(super) fn empty_function_body() -> Block {
+pub(super) fn create_empty_function_body() -> Block {
     Block {
         brace_token: syn::token::Brace::default(),
         stmts: Vec::new(),

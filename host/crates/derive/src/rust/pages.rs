@@ -7,7 +7,7 @@ use super::super::markdown::{
     MarkdownBlockKind, first_sentence_within_limit, sanitize_docs_markdown,
 };
 use super::super::text::{
-    code_span, fence_code, join_first_names, to_markdown_line, unused_page_name,
+    code_span, fence_code, join_names_with_limit, to_markdown_line, unused_page_name,
 };
 use super::attributes::CFG_CONDITION_PREFIX;
 use super::{
@@ -70,7 +70,7 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
     let made = module.made.keys().map(|name| code_span(name, 120));
     let names: Vec<String> = items.chain(made).collect();
     parts.extend(
-        Some(join_first_names(&names, MAX_NAMES_PER_LINE)).filter(|names| !names.is_empty()),
+        Some(join_names_with_limit(&names, MAX_NAMES_PER_LINE)).filter(|names| !names.is_empty()),
     );
     let n_other: usize = module.reexports.values().map(|from| from.names.len()).sum();
     if is_root {
@@ -83,7 +83,7 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
                 names => format!(
                     "from {}: {}",
                     format_reexport_origin(origin),
-                    join_first_names(&names, MAX_NAMES_PER_LINE)
+                    join_names_with_limit(&names, MAX_NAMES_PER_LINE)
                 ),
             },
         ));
@@ -281,7 +281,7 @@ fn write_traits<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String)
     if !names.is_empty() {
         page.push_str(&format!(
             "Implements: {}.\n\n",
-            join_first_names(&names, MAX_LISTED_TRAITS_PER_TYPE)
+            join_names_with_limit(&names, MAX_LISTED_TRAITS_PER_TYPE)
         ));
     }
 }

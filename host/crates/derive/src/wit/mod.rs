@@ -14,7 +14,7 @@ use super::markdown::{
     MarkdownBlockKind, first_paragraph, first_sentence_within_limit, sanitize_docs_markdown,
 };
 use super::text::{
-    code_span, fence_code, join_first_names, skill_slug, to_markdown_line, unused_page_name,
+    code_span, fence_code, join_names_with_limit, skill_slug, to_markdown_line, unused_page_name,
 };
 use super::{
     MAX_ENTRIES_PER_LIST, MAX_README_EXCERPT_BYTES, count_unlisted_items, format_number_with_noun,
@@ -179,7 +179,7 @@ fn wit_skill_description(outline: &WitPackageOutline, introduction: &str) -> Str
         "" => {
             let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
             let n_interfaces = format_number_with_noun(outline.interfaces.len(), "interface");
-            match join_first_names(&worlds, MAX_NAMES_PER_LINE).as_str() {
+            match join_names_with_limit(&worlds, MAX_NAMES_PER_LINE).as_str() {
                 "" => format!("The WIT package {shown} with {n_interfaces}."),
                 names => {
                     format!("The WIT package {shown} with {n_interfaces} and the worlds {names}.")
@@ -287,7 +287,7 @@ fn write_interfaces(
                 [one] => Some(format!("{what} {one}")),
                 names => Some(format!(
                     "{what}s {}",
-                    join_first_names(names, MAX_NAMES_PER_LINE)
+                    join_names_with_limit(names, MAX_NAMES_PER_LINE)
                 )),
             });
         let parts: Vec<String> = parts.collect();

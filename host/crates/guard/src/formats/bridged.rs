@@ -13,15 +13,15 @@ use super::{
     HookCallFields, call_arguments, changed_prompt, find_changed_content, merge_changed_arguments,
     tool_result_event,
 };
-use crate::agent::GuardPoint;
+use crate::agent::AgentHookPoint;
 use crate::answer::{HookAnswer, escape_and_truncate_reason};
 use crate::event::{
     AgentHookEvent, AgentHookEventKind, ToolCallWithRindNames, absolute_folder_field,
-    required_id_or_tool_name, required_text, required_value,
+    required_id_or_tool_name, required_text_field, required_value,
 };
 use crate::tools::{AgentToRindToolMapping, to_rind_call};
 
-const BRIDGE_TOOL_CALL_FIELDS: HookCallFields = HookCallFields {
+const AGENT_MODULE_TOOL_CALL_FIELDS: HookCallFields = HookCallFields {
     id: "id",
     tool: "tool",
     input: "args",
@@ -32,16 +32,16 @@ const RESULT_TEXTS_FIELD: &str = "texts";
 
 /// Function that splits a tool call that changes several files into one call per file. Returns an
 /// empty list for any other call.
-pub(super) type SplitMultiFileCallFn = fn(
+pub(super) type SplitCallPerFileFn = fn(
     tool: &str,
     input: &Value,
     event: &AgentHookEvent,
 ) -> Result<Vec<ToolCallWithRindNames>, String>;
 
-pub(super) fn parse_bridge_request(
+pub(super) fn parse_agent_module_request(
     rows: &[AgentToRindToolMapping],
-    split: SplitMultiFileCallFn,
-    point: GuardPoint,
+    split: SplitCallPerFileFn,
+    point: AgentHookPoint,
     payload: &Value,
 ) -> Result<AgentHookEvent, String> {
     let folder = absolute_folder_field(payload, "folder");
@@ -50,15 +50,15 @@ pub(super) fn parse_bridge_request(
         folder,
         act: AgentHookEventKind::Prompt(String::new()),
     };
-    if point == GuardPoint::TurnStart {
-        event.act = AgentHookEventKind::Prompt(required_text(payload, "prompt")?.to_owned());
+    if point == AgentHookPoint::TurnStart {
+        event.act = AgentHookEventKind::Prompt(required_text_field(payload, "prompt")?.to_owned());
         return Ok(event);
     }
-    let id = required_id_or_tool_name(payload, BRIDGE_TOOL_CALL_FIELDS.id)?;
-    let tool = required_id_or_tool_name(payload, BRIDGE_TOOL_CALL_FIELDS.tool)?;
-    let input = call_arguments(payload, &BRIDGE_TOOL_CALL_FIELDS);
+    let id = required_id_or_tool_name(payload, AGENT_MODULE_TOOL_CALL_FIELDS.id)?;
+    let tool = required_id_or_tool_name(payload, AGENT_MODULE_TOOL_CALL_FIELDS.tool)?;
+    let input = call_arguments(payload, &AGENT_MODULE_TOOL_CALL_FIELDS);
     event.act = match point {
-        GuardPoint::PostTool => tool_result_event(
+        AgentHookPoint::PostTool => tool_result_event(
             rows,
             (id, &tool),
             input,
@@ -79,9 +79,9 @@ pub(super) fn parse_bridge_request(
     Ok(event)
 }
 
-pub(super) fn write_bridge_answer(
+pub(super) fn write_agent_module_answer(
     rows: &[AgentToRindToolMapping],
-    point: GuardPoint,
+    point: AgentHookPoint,
     payload: &Value,
     event: &AgentHookEvent,
     verdict: &VerdictForExternalAgent,
@@ -91,12 +91,16 @@ pub(super) fn write_bridge_answer(
         fields.insert("notes".to_owned(), json!(verdict.notes));
     }
     match point {
-        GuardPoint::PreTool => {
-            match merge_changed_arguments(rows, (payload, &BRIDGE_TOOL_CALL_FIELDS), event, verdict)
-            {
+        AgentHookPoint::PreTool => {
+            match merge_changed_arguments(
+                rows,
+                (payload, &AGENT_MODULE_TOOL_CALL_FIELDS),
+                event,
+                verdict,
+            ) {
                 Ok(Some(input)) => drop(fields.insert("args".to_owned(), input)),
                 Ok(None) => {}
-                Err(why) => return write_bridge_refusal(&why),
+                Err(why) => return write_agent_module_refusal(&why),
             }
             if let Some(question) = &verdict.asked {
                 fields.insert(
@@ -105,18 +109,18 @@ pub(super) fn write_bridge_answer(
                 );
             }
         }
-        GuardPoint::PostTool => {
+        AgentHookPoint::PostTool => {
             if let (Some(content), AgentHookEventKind::Result { texts, .. }) =
                 (find_changed_content(verdict), &event.act)
             {
                 let result = payload.get(RESULT_TEXTS_FIELD).unwrap_or(&Value::Null);
-                match texts.replace_texts_in(result, content) {
+                match texts.result_with_replaced_texts(result, content) {
                     Ok(result) => drop(fields.insert(RESULT_TEXTS_FIELD.to_owned(), result)),
-                    Err(why) => return write_bridge_refusal(&why),
+                    Err(why) => return write_agent_module_refusal(&why),
                 }
             }
         }
-        GuardPoint::TurnStart => {
+        AgentHookPoint::TurnStart => {
             if let Some(text) = changed_prompt(verdict) {
                 fields.insert("prompt".to_owned(), text.into());
             }
@@ -127,6 +131,6 @@ pub(super) fn write_bridge_answer(
     HookAnswer::from_json(&Value::Object(fields))
 }
 
-pub(super) fn write_bridge_refusal(why: &str) -> HookAnswer {
+pub(super) fn write_agent_module_refusal(why: &str) -> HookAnswer {
     HookAnswer::from_json(&json!({"v": 1, "refuse": escape_and_truncate_reason(why)}))
 }

@@ -11,7 +11,7 @@ use super::{
     AgentFormat, HookCallFields, call_arguments, changed_prompt, find_changed_content,
     join_plugin_notes, merge_changed_arguments, tool_result_event,
 };
-use crate::agent::GuardPoint;
+use crate::agent::AgentHookPoint;
 use crate::answer::{HookAnswer, escape_and_truncate_reason};
 use crate::event::{
     AgentHookEvent, AgentHookEventKind, absolute_folder_field, required_id_or_tool_name,
@@ -97,18 +97,18 @@ pub(super) const CLAUDE_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
 /// Reads the payload of Claude Code or Codex, whose fields are the same.
 pub(super) fn parse_claude_or_codex_event(
     rows: &[AgentToRindToolMapping],
-    point: GuardPoint,
+    point: AgentHookPoint,
     payload: &Value,
 ) -> Result<AgentHookEvent, String> {
     let session = required_id_or_tool_name(payload, "session_id")?;
     let folder = absolute_folder_field(payload, "cwd");
     let act = match point {
         // Accept an empty text, because a prompt may consist of an image only.
-        GuardPoint::TurnStart => {
+        AgentHookPoint::TurnStart => {
             let prompt = required_value(payload, "prompt")?.as_str();
             AgentHookEventKind::Prompt(prompt.ok_or("`prompt` is not a text")?.to_owned())
         }
-        GuardPoint::PreTool => {
+        AgentHookPoint::PreTool => {
             let tool = required_id_or_tool_name(payload, TOOL_CALL_PAYLOAD_FIELDS.tool)?;
             let input = call_arguments(payload, &TOOL_CALL_PAYLOAD_FIELDS);
             AgentHookEventKind::Call {
@@ -116,7 +116,7 @@ pub(super) fn parse_claude_or_codex_event(
                 calls: vec![to_rind_call(rows, &tool, input, folder.as_deref())?],
             }
         }
-        GuardPoint::PostTool => {
+        AgentHookPoint::PostTool => {
             let tool = required_id_or_tool_name(payload, TOOL_CALL_PAYLOAD_FIELDS.tool)?;
             let is_error = payload.get("hook_event_name").and_then(Value::as_str)
                 == Some(FAILED_CALL_EVENT_NAME);
@@ -157,7 +157,7 @@ pub(super) fn prompt_refusal_answer(why: &str) -> HookAnswer {
 
 /// Returns the answer of Claude Code and Codex hooks for a verdict that does not refuse a prompt.
 /// Refuses the prompt if a plugin changes it, because these hooks cannot change a prompt.
-pub(super) fn prompt_verdict_answer(verdict: &VerdictForExternalAgent, title: &str) -> HookAnswer {
+pub(super) fn hook_answer_for_prompt(verdict: &VerdictForExternalAgent, title: &str) -> HookAnswer {
     if changed_prompt(verdict).is_some() {
         let why = format!(
             "a plugin changes the prompt, and a hook of {title} cannot; the prompt was not sent"
@@ -172,13 +172,17 @@ pub(super) fn prompt_verdict_answer(verdict: &VerdictForExternalAgent, title: &s
 }
 
 impl AgentFormat for ClaudeCodeHookFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+    fn parse_event(
+        &self,
+        point: AgentHookPoint,
+        payload: &Value,
+    ) -> Result<AgentHookEvent, String> {
         parse_claude_or_codex_event(CLAUDE_TOOL_TRANSLATIONS, point, payload)
     }
 
     fn write_verdict(
         &self,
-        point: GuardPoint,
+        point: AgentHookPoint,
         payload: &Value,
         event: &AgentHookEvent,
         verdict: &VerdictForExternalAgent,
@@ -188,8 +192,8 @@ impl AgentFormat for ClaudeCodeHookFormat {
             fields.insert("additionalContext".to_owned(), notes.into());
         }
         match point {
-            GuardPoint::TurnStart => prompt_verdict_answer(verdict, "Claude Code"),
-            GuardPoint::PreTool => {
+            AgentHookPoint::TurnStart => hook_answer_for_prompt(verdict, "Claude Code"),
+            AgentHookPoint::PreTool => {
                 match merge_changed_arguments(
                     CLAUDE_TOOL_TRANSLATIONS,
                     (payload, &TOOL_CALL_PAYLOAD_FIELDS),
@@ -211,7 +215,7 @@ impl AgentFormat for ClaudeCodeHookFormat {
                 }
                 hook_specific_output("PreToolUse", fields)
             }
-            GuardPoint::PostTool => {
+            AgentHookPoint::PostTool => {
                 let AgentHookEventKind::Result {
                     texts, is_error, ..
                 } = &event.act
@@ -224,7 +228,7 @@ impl AgentFormat for ClaudeCodeHookFormat {
                 }
                 if let Some(content) = find_changed_content(verdict) {
                     let result = payload.get(TOOL_RESULT_FIELD).unwrap_or(&Value::Null);
-                    match texts.replace_texts_in(result, content) {
+                    match texts.result_with_replaced_texts(result, content) {
                         Ok(result) => {
                             fields.insert("updatedToolOutput".to_owned(), result);
                         }
@@ -236,29 +240,36 @@ impl AgentFormat for ClaudeCodeHookFormat {
         }
     }
 
-    fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
+    fn write_refusal(
+        &self,
+        point: AgentHookPoint,
+        payload: Option<&Value>,
+        why: &str,
+    ) -> HookAnswer {
         let reason = escape_and_truncate_reason(why);
         match (point, payload) {
-            (_, None) => HookAnswer::refusal(why),
-            (GuardPoint::TurnStart, _) => prompt_refusal_answer(why),
-            (GuardPoint::PreTool, _) => {
+            (_, None) => HookAnswer::from_refusal_reason(why),
+            (AgentHookPoint::TurnStart, _) => prompt_refusal_answer(why),
+            (AgentHookPoint::PreTool, _) => {
                 let mut fields = Map::new();
                 fields.insert("permissionDecision".to_owned(), "deny".into());
                 fields.insert("permissionDecisionReason".to_owned(), reason.into());
                 hook_specific_output("PreToolUse", fields)
             }
-            (GuardPoint::PostTool, Some(payload)) => withheld_result_answer(payload, &reason),
+            (AgentHookPoint::PostTool, Some(payload)) => {
+                hook_answer_withholding_result(payload, &reason)
+            }
         }
     }
 }
 
 /// Replaces the texts of a result with the reason and keeps the structure of the result, because
 /// the agent ignores a result of another structure.
-fn withheld_result_answer(payload: &Value, reason: &str) -> HookAnswer {
+fn hook_answer_withholding_result(payload: &Value, reason: &str) -> HookAnswer {
     let result = payload.get(TOOL_RESULT_FIELD).unwrap_or(&Value::Null);
     let text = format!("[the result was withheld: {reason}]");
-    let replaced =
-        ToolResultTextsWithPaths::find_all_texts(result).replace_texts_in(result, &text.into());
+    let replaced = ToolResultTextsWithPaths::find_all_texts(result)
+        .result_with_replaced_texts(result, &text.into());
     let mut answer = json!({"decision": "block", "reason": reason});
     if let (Ok(replaced), Some(fields)) = (replaced, answer.as_object_mut()) {
         fields.insert(

@@ -10,13 +10,13 @@ use rind_lib::message::EffectClass;
 use serde_json::{Map, Value, json};
 
 use super::claude::{
-    TOOL_CALL_PAYLOAD_FIELDS, hook_specific_output, parse_claude_or_codex_event,
-    prompt_refusal_answer, prompt_verdict_answer,
+    TOOL_CALL_PAYLOAD_FIELDS, hook_answer_for_prompt, hook_specific_output,
+    parse_claude_or_codex_event, prompt_refusal_answer,
 };
 use super::{
     AgentFormat, call_arguments, find_changed_content, join_plugin_notes, merge_changed_arguments,
 };
-use crate::agent::GuardPoint;
+use crate::agent::AgentHookPoint;
 use crate::answer::{HookAnswer, escape_and_truncate_reason};
 use crate::event::{AgentHookEvent, AgentHookEventKind};
 use crate::patch::split_patch_into_calls;
@@ -50,7 +50,11 @@ const CODEX_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
 ];
 
 impl AgentFormat for CodexHookFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+    fn parse_event(
+        &self,
+        point: AgentHookPoint,
+        payload: &Value,
+    ) -> Result<AgentHookEvent, String> {
         let mut event = parse_claude_or_codex_event(CODEX_TOOL_TRANSLATIONS, point, payload)?;
         let is_patch = payload
             .get(TOOL_CALL_PAYLOAD_FIELDS.tool)
@@ -66,7 +70,7 @@ impl AgentFormat for CodexHookFormat {
 
     fn write_verdict(
         &self,
-        point: GuardPoint,
+        point: AgentHookPoint,
         payload: &Value,
         event: &AgentHookEvent,
         verdict: &VerdictForExternalAgent,
@@ -76,8 +80,8 @@ impl AgentFormat for CodexHookFormat {
             fields.insert("additionalContext".to_owned(), notes.into());
         }
         match point {
-            GuardPoint::TurnStart => prompt_verdict_answer(verdict, "Codex"),
-            GuardPoint::PreTool => {
+            AgentHookPoint::TurnStart => hook_answer_for_prompt(verdict, "Codex"),
+            AgentHookPoint::PreTool => {
                 match merge_changed_arguments(
                     CODEX_TOOL_TRANSLATIONS,
                     (payload, &TOOL_CALL_PAYLOAD_FIELDS),
@@ -93,33 +97,38 @@ impl AgentFormat for CodexHookFormat {
                 }
                 hook_specific_output("PreToolUse", fields)
             }
-            GuardPoint::PostTool => match find_changed_content(verdict) {
+            AgentHookPoint::PostTool => match find_changed_content(verdict) {
                 Some(content) => {
-                    result_replacement_answer(&content.text(), join_plugin_notes(verdict))
+                    hook_answer_replacing_result(&content.text(), join_plugin_notes(verdict))
                 }
                 None => hook_specific_output("PostToolUse", fields),
             },
         }
     }
 
-    fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
+    fn write_refusal(
+        &self,
+        point: AgentHookPoint,
+        payload: Option<&Value>,
+        why: &str,
+    ) -> HookAnswer {
         match (point, payload) {
-            (GuardPoint::TurnStart, Some(_)) => prompt_refusal_answer(why),
-            (GuardPoint::PostTool, _) => {
+            (AgentHookPoint::TurnStart, Some(_)) => prompt_refusal_answer(why),
+            (AgentHookPoint::PostTool, _) => {
                 let text = format!(
                     "[the result was withheld: {}]",
                     escape_and_truncate_reason(why)
                 );
-                result_replacement_answer(&text, None)
+                hook_answer_replacing_result(&text, None)
             }
-            _ => HookAnswer::refusal(why),
+            _ => HookAnswer::from_refusal_reason(why),
         }
     }
 }
 
 /// Writes the answer that replaces a result with `text`. An empty text becomes `[empty]`, because
 /// Codex ignores an answer without a reason and keeps the result.
-fn result_replacement_answer(text: &str, notes: Option<String>) -> HookAnswer {
+fn hook_answer_replacing_result(text: &str, notes: Option<String>) -> HookAnswer {
     let text = if text.trim().is_empty() {
         "[empty]"
     } else {

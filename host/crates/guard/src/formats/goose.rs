@@ -8,7 +8,7 @@ use rind_lib::message::EffectClass;
 use serde_json::{Value, json};
 
 use super::{AgentFormat, HookCallFields, call_arguments, tool_result_event};
-use crate::agent::GuardPoint;
+use crate::agent::AgentHookPoint;
 use crate::answer::HookAnswer;
 use crate::event::{
     AgentHookEvent, AgentHookEventKind, absolute_folder_field, required_id_or_tool_name,
@@ -62,7 +62,11 @@ const GOOSE_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
 ];
 
 impl AgentFormat for GooseHookFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+    fn parse_event(
+        &self,
+        point: AgentHookPoint,
+        payload: &Value,
+    ) -> Result<AgentHookEvent, String> {
         let folder = absolute_folder_field(payload, "working_dir");
         let tool = required_id_or_tool_name(payload, GOOSE_TOOL_CALL_FIELDS.tool)?;
         // goose before 1.48 sends no id.
@@ -72,7 +76,7 @@ impl AgentFormat for GooseHookFormat {
         };
         let input = call_arguments(payload, &GOOSE_TOOL_CALL_FIELDS);
         let act = match point {
-            GuardPoint::PreTool => AgentHookEventKind::Call {
+            AgentHookPoint::PreTool => AgentHookEventKind::Call {
                 id,
                 calls: vec![to_rind_call(
                     GOOSE_TOOL_TRANSLATIONS,
@@ -81,7 +85,7 @@ impl AgentFormat for GooseHookFormat {
                     folder.as_deref(),
                 )?],
             },
-            GuardPoint::PostTool => {
+            AgentHookPoint::PostTool => {
                 let event = payload.get("event").and_then(Value::as_str);
                 let is_error = event == Some("PostToolUseFailure");
                 let result = payload.get("tool_output").unwrap_or(&Value::Null);
@@ -93,7 +97,7 @@ impl AgentFormat for GooseHookFormat {
                     (is_error, folder.as_deref()),
                 )?
             }
-            GuardPoint::TurnStart => {
+            AgentHookPoint::TurnStart => {
                 return Err("goose does not let a hook judge prompts".to_owned());
             }
         };
@@ -106,24 +110,24 @@ impl AgentFormat for GooseHookFormat {
 
     fn write_verdict(
         &self,
-        point: GuardPoint,
+        point: AgentHookPoint,
         payload: &Value,
         _: &AgentHookEvent,
         verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
         match point {
-            GuardPoint::PreTool if verdict.changed.is_some() => {
+            AgentHookPoint::PreTool if verdict.changed.is_some() => {
                 let why = "a plugin changes the arguments, and a hook of goose cannot; the call was not run";
                 self.write_refusal(point, Some(payload), why)
             }
-            GuardPoint::PreTool => HookAnswer::from_json(&json!({"decision": "allow"})),
+            AgentHookPoint::PreTool => HookAnswer::from_json(&json!({"decision": "allow"})),
             _ => HookAnswer::empty_answer(),
         }
     }
 
-    fn write_refusal(&self, point: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
+    fn write_refusal(&self, point: AgentHookPoint, _: Option<&Value>, why: &str) -> HookAnswer {
         match point {
-            GuardPoint::PreTool => HookAnswer::refusal(why),
+            AgentHookPoint::PreTool => HookAnswer::from_refusal_reason(why),
             // A hook at this event cannot refuse: goose only logs an exit code other than 0.
             _ => HookAnswer::empty_answer(),
         }

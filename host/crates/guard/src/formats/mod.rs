@@ -15,11 +15,11 @@ mod tests;
 
 use std::path::Path;
 
-use rind_lib::host::{HookChangeForExternalAgent, VerdictForExternalAgent};
+use rind_lib::host::{HookChangedValue, VerdictForExternalAgent};
 use rind_lib::message::Parts;
 use serde_json::Value;
 
-use super::agent::GuardPoint;
+use super::agent::AgentHookPoint;
 use super::answer::HookAnswer;
 use super::event::{AgentHookEvent, AgentHookEventKind, ToolCallWithRindNames};
 use super::result::ToolResultTextsWithPaths;
@@ -35,12 +35,13 @@ pub(crate) use pi::PiHookFormat;
 /// answer.
 pub(crate) trait AgentFormat: Sync {
     /// Parses the payload that the agent passed to its hook at `point`.
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String>;
+    fn parse_event(&self, point: AgentHookPoint, payload: &Value)
+    -> Result<AgentHookEvent, String>;
 
     /// Writes the answer to the agent for a verdict that does not refuse.
     fn write_verdict(
         &self,
-        point: GuardPoint,
+        point: AgentHookPoint,
         payload: &Value,
         event: &AgentHookEvent,
         verdict: &VerdictForExternalAgent,
@@ -48,7 +49,12 @@ pub(crate) trait AgentFormat: Sync {
 
     /// Writes the answer for a refusal with the reason `why`. `payload` is `None` if it could not
     /// be parsed.
-    fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer;
+    fn write_refusal(
+        &self,
+        point: AgentHookPoint,
+        payload: Option<&Value>,
+        why: &str,
+    ) -> HookAnswer;
 }
 
 impl dyn AgentFormat {
@@ -56,7 +62,7 @@ impl dyn AgentFormat {
     /// contains one, or else the rest of the verdict.
     pub(crate) fn answer(
         &self,
-        point: GuardPoint,
+        point: AgentHookPoint,
         payload: &Value,
         event: &AgentHookEvent,
         verdict: &VerdictForExternalAgent,
@@ -92,7 +98,7 @@ fn merge_changed_arguments(
     event: &AgentHookEvent,
     verdict: &VerdictForExternalAgent,
 ) -> Result<Option<Value>, String> {
-    let Some(HookChangeForExternalAgent::Arguments(changed)) = &verdict.changed else {
+    let Some(HookChangedValue::Arguments(changed)) = &verdict.changed else {
         return Ok(None);
     };
     let AgentHookEventKind::Call { calls, .. } = &event.act else {
@@ -114,7 +120,7 @@ fn merge_changed_arguments(
 /// Returns the new content of a result; `None` if the verdict does not change the result.
 fn find_changed_content(verdict: &VerdictForExternalAgent) -> Option<&Parts> {
     match &verdict.changed {
-        Some(HookChangeForExternalAgent::Content(content)) => Some(content),
+        Some(HookChangedValue::Content(content)) => Some(content),
         _ => None,
     }
 }
@@ -122,7 +128,7 @@ fn find_changed_content(verdict: &VerdictForExternalAgent) -> Option<&Parts> {
 /// Returns the new text of a prompt; `None` if the verdict does not change the prompt.
 fn changed_prompt(verdict: &VerdictForExternalAgent) -> Option<&str> {
     match &verdict.changed {
-        Some(HookChangeForExternalAgent::Prompt(text)) => Some(text),
+        Some(HookChangedValue::Prompt(text)) => Some(text),
         _ => None,
     }
 }

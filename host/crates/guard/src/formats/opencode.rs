@@ -5,8 +5,10 @@ use rind_lib::message::EffectClass;
 use serde_json::Value;
 
 use super::AgentFormat;
-use super::bridged::{parse_bridge_request, write_bridge_answer, write_bridge_refusal};
-use crate::agent::GuardPoint;
+use super::bridged::{
+    parse_agent_module_request, write_agent_module_answer, write_agent_module_refusal,
+};
+use crate::agent::AgentHookPoint;
 use crate::answer::HookAnswer;
 use crate::event::{AgentHookEvent, ToolCallWithRindNames};
 use crate::patch::split_patch_into_calls;
@@ -89,21 +91,25 @@ fn split_patch_call(
 }
 
 impl AgentFormat for OpenCodeHookFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
-        parse_bridge_request(OPENCODE_TOOL_TRANSLATIONS, split_patch_call, point, payload)
+    fn parse_event(
+        &self,
+        point: AgentHookPoint,
+        payload: &Value,
+    ) -> Result<AgentHookEvent, String> {
+        parse_agent_module_request(OPENCODE_TOOL_TRANSLATIONS, split_patch_call, point, payload)
     }
 
     fn write_verdict(
         &self,
-        point: GuardPoint,
+        point: AgentHookPoint,
         payload: &Value,
         event: &AgentHookEvent,
         verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
-        write_bridge_answer(OPENCODE_TOOL_TRANSLATIONS, point, payload, event, verdict)
+        write_agent_module_answer(OPENCODE_TOOL_TRANSLATIONS, point, payload, event, verdict)
     }
 
-    fn write_refusal(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
-        write_bridge_refusal(why)
+    fn write_refusal(&self, _: AgentHookPoint, _: Option<&Value>, why: &str) -> HookAnswer {
+        write_agent_module_refusal(why)
     }
 }

@@ -6,11 +6,13 @@ use rind_lib::message::EffectClass;
 use serde_json::{Value, json};
 
 use super::AgentFormat;
-use super::bridged::{parse_bridge_request, write_bridge_answer, write_bridge_refusal};
-use crate::agent::GuardPoint;
+use super::bridged::{
+    parse_agent_module_request, write_agent_module_answer, write_agent_module_refusal,
+};
+use crate::agent::AgentHookPoint;
 use crate::answer::HookAnswer;
 use crate::event::{AgentHookEvent, ToolCallWithRindNames};
-use crate::tools::{AgentToRindToolMapping, to_rind_path};
+use crate::tools::{AgentToRindToolMapping, to_workspace_relative_path};
 
 /// Hook format of pi.
 pub(crate) struct PiHookFormat;
@@ -73,7 +75,7 @@ const PI_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
 const MAX_EDITS_PER_CALL: usize = 200;
 
 /// Splits an edit call with several replacements into one call per replacement.
-fn split_edit_call(
+fn split_edit_into_replacements(
     tool: &str,
     input: &Value,
     event: &AgentHookEvent,
@@ -89,7 +91,7 @@ fn split_edit_call(
             "the call has {n_edits} replacements, at most {MAX_EDITS_PER_CALL} are judged"
         ));
     }
-    let path = to_rind_path(path, event.folder.as_deref());
+    let path = to_workspace_relative_path(path, event.folder.as_deref());
     let call = |edit: &Value| ToolCallWithRindNames {
         tool: "edit_file".to_owned(),
         arguments: json!({
@@ -103,21 +105,30 @@ fn split_edit_call(
 }
 
 impl AgentFormat for PiHookFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
-        parse_bridge_request(PI_TOOL_TRANSLATIONS, split_edit_call, point, payload)
+    fn parse_event(
+        &self,
+        point: AgentHookPoint,
+        payload: &Value,
+    ) -> Result<AgentHookEvent, String> {
+        parse_agent_module_request(
+            PI_TOOL_TRANSLATIONS,
+            split_edit_into_replacements,
+            point,
+            payload,
+        )
     }
 
     fn write_verdict(
         &self,
-        point: GuardPoint,
+        point: AgentHookPoint,
         payload: &Value,
         event: &AgentHookEvent,
         verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
-        write_bridge_answer(PI_TOOL_TRANSLATIONS, point, payload, event, verdict)
+        write_agent_module_answer(PI_TOOL_TRANSLATIONS, point, payload, event, verdict)
     }
 
-    fn write_refusal(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
-        write_bridge_refusal(why)
+    fn write_refusal(&self, _: AgentHookPoint, _: Option<&Value>, why: &str) -> HookAnswer {
+        write_agent_module_refusal(why)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rind_lib::host::{HookChangeForExternalAgent, VerdictForExternalAgent};
+use rind_lib::host::{HookChangedValue, VerdictForExternalAgent};
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,7 +18,7 @@ fn read_recording(name: &str) -> Vec<u8> {
 /// Returns the answer to a recorded payload of an agent for `verdict`.
 fn answer(
     agent: GuardedAgent,
-    point: GuardPoint,
+    point: AgentHookPoint,
     variant: &str,
     verdict: &VerdictForExternalAgent,
 ) -> HookAnswer {
@@ -32,7 +32,7 @@ fn parse_answer(answer: &HookAnswer) -> Value {
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }
 
-fn verdict_with_change(change: HookChangeForExternalAgent) -> VerdictForExternalAgent {
+fn verdict_with_change(change: HookChangedValue) -> VerdictForExternalAgent {
     VerdictForExternalAgent {
         changed: Some(change),
         ..VerdictForExternalAgent::default()
@@ -51,7 +51,7 @@ fn a_pass_verdict_never_skips_a_permission_question_of_the_agent() {
     for agent in GuardedAgent::ALL {
         let passed = answer(
             agent,
-            GuardPoint::PreTool,
+            AgentHookPoint::PreTool,
             "",
             &VerdictForExternalAgent::default(),
         );
@@ -73,14 +73,14 @@ fn each_agent_receives_a_refusal_in_its_format() {
     for agent in GuardedAgent::ALL {
         let refused = answer(
             agent,
-            GuardPoint::PreTool,
+            AgentHookPoint::PreTool,
             "",
             &VerdictForExternalAgent::refused("no"),
         );
         assert!(is_refusal(agent, &refused), "{agent:?}: {refused:?}");
         let unread = agent
             .hook_format()
-            .write_refusal(GuardPoint::PreTool, None, "no");
+            .write_refusal(AgentHookPoint::PreTool, None, "no");
         assert!(is_refusal(agent, &unread), "{agent:?}: {unread:?}");
     }
 }
@@ -93,30 +93,35 @@ fn an_approval_question_uses_the_permission_prompt_of_the_agent_if_it_has_one() 
     };
     let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
-        GuardPoint::PreTool,
+        AgentHookPoint::PreTool,
         "",
         &verdict,
     ));
     assert_eq!(claude["hookSpecificOutput"]["permissionDecision"], "ask");
-    let pi = parse_answer(&answer(GuardedAgent::Pi, GuardPoint::PreTool, "", &verdict));
+    let pi = parse_answer(&answer(
+        GuardedAgent::Pi,
+        AgentHookPoint::PreTool,
+        "",
+        &verdict,
+    ));
     assert_eq!(pi["ask"], "Rind guard: sure?");
     for agent in [
         GuardedAgent::Codex,
         GuardedAgent::Goose,
         GuardedAgent::OpenCode,
     ] {
-        assert!(agent.hook_table().reason_agent_cannot_ask().is_some());
+        assert!(agent.hook_table().cannot_ask_user_reason().is_some());
     }
 }
 
 #[test]
 fn changed_arguments_use_the_argument_names_of_the_agent_or_become_a_refusal() {
-    let verdict = verdict_with_change(HookChangeForExternalAgent::Arguments(
+    let verdict = verdict_with_change(HookChangedValue::Arguments(
         json!({"command": "quiet", "description": "List files"}),
     ));
     let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
-        GuardPoint::PreTool,
+        AgentHookPoint::PreTool,
         "",
         &verdict,
     ));
@@ -127,12 +132,10 @@ fn changed_arguments_use_the_argument_names_of_the_agent_or_become_a_refusal() {
             "updatedInput": {"command": "quiet", "description": "List files"},
         })
     );
-    let verdict = verdict_with_change(HookChangeForExternalAgent::Arguments(
-        json!({"command": "quiet"}),
-    ));
+    let verdict = verdict_with_change(HookChangedValue::Arguments(json!({"command": "quiet"})));
     let codex = parse_answer(&answer(
         GuardedAgent::Codex,
-        GuardPoint::PreTool,
+        AgentHookPoint::PreTool,
         "",
         &verdict,
     ));
@@ -142,23 +145,26 @@ fn changed_arguments_use_the_argument_names_of_the_agent_or_become_a_refusal() {
         json!({"command": "quiet"})
     );
     for agent in [GuardedAgent::OpenCode, GuardedAgent::Pi] {
-        let told = parse_answer(&answer(agent, GuardPoint::PreTool, "", &verdict));
+        let told = parse_answer(&answer(agent, AgentHookPoint::PreTool, "", &verdict));
         assert_eq!(told["args"], json!({"command": "quiet"}));
     }
-    let goose = answer(GuardedAgent::Goose, GuardPoint::PreTool, "", &verdict);
+    let goose = answer(GuardedAgent::Goose, AgentHookPoint::PreTool, "", &verdict);
     assert!(is_refusal(GuardedAgent::Goose, &goose));
-    let patch = answer(GuardedAgent::Codex, GuardPoint::PreTool, "-patch", &verdict);
+    let patch = answer(
+        GuardedAgent::Codex,
+        AgentHookPoint::PreTool,
+        "-patch",
+        &verdict,
+    );
     assert!(is_refusal(GuardedAgent::Codex, &patch), "{patch:?}");
 }
 
 #[test]
 fn a_masked_result_has_the_shape_that_the_agent_accepts() {
-    let verdict = verdict_with_change(HookChangeForExternalAgent::Content(
-        "the password is ***".into(),
-    ));
+    let verdict = verdict_with_change(HookChangedValue::Content("the password is ***".into()));
     let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
-        GuardPoint::PostTool,
+        AgentHookPoint::PostTool,
         "",
         &verdict,
     ));
@@ -168,7 +174,7 @@ fn a_masked_result_has_the_shape_that_the_agent_accepts() {
     );
     let codex = parse_answer(&answer(
         GuardedAgent::Codex,
-        GuardPoint::PostTool,
+        AgentHookPoint::PostTool,
         "",
         &verdict,
     ));
@@ -177,10 +183,10 @@ fn a_masked_result_has_the_shape_that_the_agent_accepts() {
         json!({"decision": "block", "reason": "the password is ***"})
     );
     for agent in [GuardedAgent::OpenCode, GuardedAgent::Pi] {
-        let told = parse_answer(&answer(agent, GuardPoint::PostTool, "", &verdict));
+        let told = parse_answer(&answer(agent, AgentHookPoint::PostTool, "", &verdict));
         assert_eq!(told["texts"], json!(["the password is ***"]));
     }
-    let goose = answer(GuardedAgent::Goose, GuardPoint::PostTool, "", &verdict);
+    let goose = answer(GuardedAgent::Goose, AgentHookPoint::PostTool, "", &verdict);
     assert_eq!(goose, HookAnswer::empty_answer());
 }
 
@@ -188,7 +194,7 @@ fn a_masked_result_has_the_shape_that_the_agent_accepts() {
 fn a_result_that_could_not_be_judged_is_withheld() {
     let verdict = VerdictForExternalAgent::refused("the daemon is gone");
     for agent in [GuardedAgent::ClaudeCode, GuardedAgent::Codex] {
-        let told = answer(agent, GuardPoint::PostTool, "", &verdict).stdout;
+        let told = answer(agent, AgentHookPoint::PostTool, "", &verdict).stdout;
         assert!(
             told.contains("withheld") && !told.contains("hunter2"),
             "{told}"
@@ -196,7 +202,7 @@ fn a_result_that_could_not_be_judged_is_withheld() {
     }
     let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
-        GuardPoint::PostTool,
+        AgentHookPoint::PostTool,
         "",
         &verdict,
     ));
@@ -207,21 +213,21 @@ fn a_result_that_could_not_be_judged_is_withheld() {
 #[test]
 fn a_prompt_is_blocked_or_changed_if_the_agent_supports_it() {
     let refused = VerdictForExternalAgent::refused("not that");
-    let masked = verdict_with_change(HookChangeForExternalAgent::Prompt("do ***".to_owned()));
+    let masked = verdict_with_change(HookChangedValue::Prompt("do ***".to_owned()));
     for agent in [GuardedAgent::ClaudeCode, GuardedAgent::Codex] {
         for verdict in [&refused, &masked] {
-            let told = parse_answer(&answer(agent, GuardPoint::TurnStart, "", verdict));
+            let told = parse_answer(&answer(agent, AgentHookPoint::TurnStart, "", verdict));
             assert_eq!(told["decision"], "block", "{agent:?}");
         }
     }
     for agent in [GuardedAgent::OpenCode, GuardedAgent::Pi] {
-        let told = parse_answer(&answer(agent, GuardPoint::TurnStart, "", &masked));
+        let told = parse_answer(&answer(agent, AgentHookPoint::TurnStart, "", &masked));
         assert_eq!(told["prompt"], "do ***");
     }
     assert!(
         GuardedAgent::Goose
             .hook_table()
-            .find_hook_point_row(GuardPoint::TurnStart)
+            .find_hook_point_row(AgentHookPoint::TurnStart)
             .is_none()
     );
 }
@@ -230,7 +236,7 @@ fn a_prompt_is_blocked_or_changed_if_the_agent_supports_it() {
 fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
     let (_, event) = parse_hook_payload(
         GuardedAgent::Codex,
-        GuardPoint::PreTool,
+        AgentHookPoint::PreTool,
         &read_recording("codex-pre-tool-patch"),
     )
     .unwrap();
@@ -245,7 +251,7 @@ fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
     });
     let (_, event) = parse_hook_payload(
         GuardedAgent::Pi,
-        GuardPoint::PreTool,
+        AgentHookPoint::PreTool,
         edit.to_string().as_bytes(),
     )
     .unwrap();
@@ -261,10 +267,10 @@ fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
 
 #[test]
 fn the_answer_for_a_failed_call_ignores_changes_to_its_result() {
-    let verdict = verdict_with_change(HookChangeForExternalAgent::Content("other".into()));
+    let verdict = verdict_with_change(HookChangedValue::Content("other".into()));
     let told = answer(
         GuardedAgent::ClaudeCode,
-        GuardPoint::PostTool,
+        AgentHookPoint::PostTool,
         "-failure",
         &verdict,
     );
@@ -284,7 +290,11 @@ fn payloads_that_lack_a_required_field_are_refused() {
         let mut payload: Value = serde_json::from_slice(&read_recording(&name)).unwrap();
         payload.as_object_mut().unwrap().remove(key);
         let read = |payload: &Value| {
-            parse_hook_payload(agent, GuardPoint::PreTool, payload.to_string().as_bytes())
+            parse_hook_payload(
+                agent,
+                AgentHookPoint::PreTool,
+                payload.to_string().as_bytes(),
+            )
         };
         assert!(read(&payload).unwrap_err().why.contains(key));
         payload[key] = json!("a\u{0}b");

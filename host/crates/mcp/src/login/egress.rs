@@ -13,15 +13,15 @@ use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
 };
 
-use crate::http::main_agent_origin;
-use crate::names::mcp_server_origin;
+use crate::http::access_record_origin;
+use crate::names::mcp_tool_source_name;
 use crate::server::host_pattern_of_url;
 use rind_lib::egress::{
     EgressErrorKind, EgressOptions, EgressRequest, EgressRequestBody, EgressResponse, Error,
     MAX_REQUESTS_PER_SESSION_SETTING, PluginRequestTimeouts, SharedPluginEgress,
 };
 use rind_lib::grant::{Capability, GrantedCapabilities, HostPattern, UrlScheme};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::point::handle::AgentHandle;
 
 /// Maximum size of an answer, in bytes. Metadata and tokens take a few kilobytes.
@@ -63,7 +63,7 @@ impl LoginHttpClient {
 
     /// Returns and clears the error of the last request of a login that failed.
     pub(super) fn take_last_request_error(&self) -> Option<String> {
-        lock(&self.failure).take()
+        lock_ignoring_poison(&self.failure).take()
     }
 
     /// Checks a URL from the server's metadata. Returns the network permissions for a request to
@@ -96,7 +96,7 @@ impl LoginHttpClient {
     pub(super) async fn send(&self, request: EgressRequest) -> Result<EgressResponse, Error> {
         let sent = self.send_login_request(request).await;
         if let Err(error) = &sent {
-            *lock(&self.failure) = Some(error.to_string());
+            *lock_ignoring_poison(&self.failure) = Some(error.to_string());
         }
         sent
     }
@@ -111,7 +111,7 @@ impl LoginHttpClient {
             ..EgressOptions::default()
         };
         let granted = Arc::new(GrantedCapabilities::new(allowed));
-        let plugin = mcp_server_origin(&self.name).into();
+        let plugin = mcp_tool_source_name(&self.name).into();
         let egress = SharedPluginEgress::new(
             options,
             plugin,
@@ -120,7 +120,7 @@ impl LoginHttpClient {
         );
         let response = egress
             .open_for_session(self.handle.clone())
-            .send(request, main_agent_origin())
+            .send(request, access_record_origin())
             .await?;
         if response.body.len() > MAX_HTTP_RESPONSE_BYTES {
             let text = format!(

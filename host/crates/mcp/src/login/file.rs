@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use rind_lib::disk::{acquire_file_lock, open_if_present, replace_private_file};
-use rind_lib::lock::lock;
-use rind_lib::paths::Paths;
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::paths::RindPaths;
 
 /// Folder of the logins, relative to the data folder.
 const LOGINS_FOLDER_NAME: &str = "mcp-logins";
@@ -25,7 +25,7 @@ const MAX_LOGIN_FILE_BYTES: u64 = 1 << 20;
 /// Returns the path of the file with the login at a server. `name` must be a validated server name,
 /// because it becomes part of the path.
 #[must_use]
-pub fn login_file_path(paths: &Paths, name: &str) -> PathBuf {
+pub fn login_file_path(paths: &RindPaths, name: &str) -> PathBuf {
     paths
         .data
         .join(LOGINS_FOLDER_NAME)
@@ -209,18 +209,18 @@ impl LoginCredentialStore {
     }
 
     pub(super) fn stored_login(&self) -> StoredLogin {
-        lock(&self.login).clone()
+        lock_ignoring_poison(&self.login).clone()
     }
 }
 
 #[async_trait]
 impl CredentialStore for LoginCredentialStore {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        Ok(lock(&self.login).credentials.clone())
+        Ok(lock_ignoring_poison(&self.login).credentials.clone())
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let mut login = lock(&self.login);
+        let mut login = lock_ignoring_poison(&self.login);
         let mut changed = login.clone();
         changed.credentials = Some(credentials);
         // Reject an unusable token before it replaces the stored token.

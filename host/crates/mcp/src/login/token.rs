@@ -14,7 +14,7 @@ use super::file::StoredLogin;
 use super::flow::renew_stored_login_tokens;
 use rind_lib::disk::acquire_file_lock;
 use rind_lib::egress::{Secret, SecretStore};
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::point::handle::AgentHandle;
 
 /// Name of the access token among the secrets of the server's egress.
@@ -31,7 +31,7 @@ pub(crate) struct ServerSecretsWithAccessToken {
 impl SecretStore for ServerSecretsWithAccessToken {
     fn get(&self, name: &str) -> Option<Secret> {
         match name == ACCESS_TOKEN_SECRET_NAME {
-            true => lock(&self.token).clone(),
+            true => lock_ignoring_poison(&self.token).clone(),
             false => self.others.get(name),
         }
     }
@@ -91,7 +91,7 @@ impl SharedServerLogin {
         handle: &Arc<dyn AgentHandle>,
     ) -> Result<Secret, String> {
         let mut renew_at = self.renew_at.lock().await;
-        let token = lock(&self.token).clone();
+        let token = lock_ignoring_poison(&self.token).clone();
         match token {
             Some(token) if renew_at.is_none_or(|at| unix_now_seconds() < at) => Ok(token),
             _ => {
@@ -112,18 +112,18 @@ impl SharedServerLogin {
         sent: &Secret,
     ) -> Result<(), String> {
         let mut renew_at = self.renew_at.lock().await;
-        if lock(&self.token).as_ref() == Some(sent) {
+        if lock_ignoring_poison(&self.token).as_ref() == Some(sent) {
             *renew_at = self.load_or_renew_token(handle, true).await?;
         }
         Ok(())
     }
 
     fn require_access_token(&self) -> Result<Secret, String> {
-        let token = lock(&self.token).clone();
-        token.ok_or_else(|| self.missing_login_text())
+        let token = lock_ignoring_poison(&self.token).clone();
+        token.ok_or_else(|| self.no_login_message())
     }
 
-    fn missing_login_text(&self) -> String {
+    fn no_login_message(&self) -> String {
         format!(
             "no login for it is stored any more; run `rind mcp login {}`",
             self.name
@@ -145,19 +145,19 @@ impl SharedServerLogin {
             .map_err(|e| failed(e.to_string()))?
             .map_err(|e| failed(e.to_string()))?;
         let login = StoredLogin::read(&self.path)?.filter(|login| login.url == self.url);
-        let login = login.ok_or_else(|| self.missing_login_text())?;
+        let login = login.ok_or_else(|| self.no_login_message())?;
         let stored = login.access_token()?;
         let secret = Secret::new(&stored.text);
-        let is_known = lock(&self.token).as_ref() == Some(&secret);
+        let is_known = lock_ignoring_poison(&self.token).as_ref() == Some(&secret);
         let is_fresh = stored.renew_at.is_none_or(|at| unix_now_seconds() < at);
         if is_fresh && !(is_refused && is_known) {
-            *lock(&self.token) = Some(secret);
+            *lock_ignoring_poison(&self.token) = Some(secret);
             return Ok(stored.renew_at);
         }
         let egress = LoginHttpClient::new(&self.name, &self.url, self.is_private, handle.clone())?;
         let renewed = renew_stored_login_tokens(&self.name, &egress, &self.path, login).await?;
         let stored = renewed.access_token()?;
-        *lock(&self.token) = Some(Secret::new(&stored.text));
+        *lock_ignoring_poison(&self.token) = Some(Secret::new(&stored.text));
         Ok(stored.renew_at)
     }
 }

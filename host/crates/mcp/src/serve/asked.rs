@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use rind_lib::host::ClientToolCallResult;
-use rind_lib::lock::lock;
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion};
+use rind_lib::lock::lock_ignoring_poison;
+use rind_lib::point::handle::{PluginUserQuestion, UserAnswerToPlugin};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rmcp::model::{ElicitRequest, ElicitResult, JsonObject};
 use tokio::sync::{mpsc, oneshot};
@@ -33,7 +33,7 @@ const MAX_SUSPENDED_CALLS: usize = 64;
 const APPROVAL_INPUT_REQUEST_KEY: &str = "approval";
 
 /// Key of a plugin's question in a result that asks for input.
-const PLUGIN_QUESTION_INPUT_REQUEST_KEY: &str = "answer";
+const PLUGIN_INPUT_REQUEST_KEY: &str = "answer";
 
 /// Answer of the client's user, or the reason why the user gave none.
 pub(super) type ClientUserAnswer = Result<ElicitResult, String>;
@@ -67,13 +67,10 @@ impl Approver for McpClientUserApprover {
     fn answer<'a>(
         &'a self,
         question: &'a PluginUserQuestion,
-    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
+    ) -> BoxFuture<'a, Option<UserAnswerToPlugin>> {
         Box::pin(async move {
             let asked = self
-                .ask_user(
-                    PLUGIN_QUESTION_INPUT_REQUEST_KEY,
-                    to_elicitation_form(question),
-                )
+                .ask_user(PLUGIN_INPUT_REQUEST_KEY, to_elicitation_form(question))
                 .await;
             parse_form_answer(&question.kind, &asked.ok()?)
         })
@@ -134,7 +131,7 @@ impl SuspendedToolCalls {
         call: RunningClientToolCall,
         asked: ClientUserQuestion,
     ) -> Option<String> {
-        let mut pending = lock(&self.0);
+        let mut pending = lock_ignoring_poison(&self.0);
         pending.retain(|_, own| own.since.elapsed() < USER_ANSWER_TIMEOUT);
         if pending.len() >= MAX_SUSPENDED_CALLS {
             return None;
@@ -142,7 +139,7 @@ impl SuspendedToolCalls {
         let state = rind_lib::clock::new_uuid_v7();
         let since = Instant::now();
         let kept = SuspendedToolCall {
-            _waiting: call.session.count_suspended_call(),
+            _waiting: call.session.increment_suspended_call_count(),
             call,
             asked,
             since,
@@ -154,7 +151,7 @@ impl SuspendedToolCalls {
     /// Cancels the suspended call that has waited longest for its user's answers. Returns whether a
     /// call was suspended.
     pub(super) fn cancel_oldest_suspended_call(&self) -> bool {
-        let mut pending = lock(&self.0);
+        let mut pending = lock_ignoring_poison(&self.0);
         let oldest = pending.iter().min_by_key(|(_, own)| own.since);
         let oldest = oldest.map(|(state, _)| state.clone());
         oldest.and_then(|state| pending.remove(&state)).is_some()
@@ -168,7 +165,7 @@ impl SuspendedToolCalls {
         tool: &str,
         arguments: &JsonObject,
     ) -> Option<SuspendedToolCall> {
-        let mut pending = lock(&self.0);
+        let mut pending = lock_ignoring_poison(&self.0);
         let own = pending.get(state)?;
         if own.call.tool != tool || own.call.arguments != *arguments {
             return None;

@@ -184,7 +184,7 @@ mod tests {
             (EffectClass::Execute, false, Some(true)),
             (EffectClass::External, false, Some(false)),
         ] {
-            let tool = to_mcp_tool(&ToolSpec::bare_spec("t", class));
+            let tool = to_mcp_tool(&ToolSpec::from_name_and_effect("t", class));
             let claims = tool.annotations.unwrap();
             assert_eq!(claims.read_only_hint, Some(read));
             assert_eq!(claims.destructive_hint, destructive);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_question_shows_the_whole_call_and_only_a_clear_yes_is_one() {
-        let spec = ToolSpec::bare_spec("send", EffectClass::External);
+        let spec = ToolSpec::from_name_and_effect("send", EffectClass::External);
         let arguments = json!({"to": "a\u{1b}[2Jb\nallow"});
         let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
         let asked = serde_json::to_value(to_approval_elicitation(&question).unwrap()).unwrap();

@@ -6,7 +6,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::text::escape_to_one_line;
 
 /// Name of the form's only field.
@@ -66,7 +66,7 @@ fn build_field_schema(kind: &PluginUserQuestionKind) -> PrimitiveSchemaDefinitio
 pub(super) fn parse_form_answer(
     kind: &PluginUserQuestionKind,
     result: &ElicitResult,
-) -> Option<PluginUserAnswer> {
+) -> Option<UserAnswerToPlugin> {
     let given = result
         .content
         .as_ref()
@@ -74,20 +74,20 @@ pub(super) fn parse_form_answer(
     match (&result.action, kind, given) {
         // Treat a declined yes-or-no question as "no".
         (ElicitationAction::Decline, PluginUserQuestionKind::Confirm { .. }, _) => {
-            Some(PluginUserAnswer::Yes(false))
+            Some(UserAnswerToPlugin::Yes(false))
         }
         (
             ElicitationAction::Accept,
             PluginUserQuestionKind::Confirm { .. },
             Some(Value::Bool(yes)),
-        ) => Some(PluginUserAnswer::Yes(*yes)),
+        ) => Some(UserAnswerToPlugin::Yes(*yes)),
         (
             ElicitationAction::Accept,
             PluginUserQuestionKind::Choose { options, .. },
             Some(Value::String(text)),
         ) => {
             let at = options.iter().position(|own| own == text)?;
-            u32::try_from(at).ok().map(PluginUserAnswer::Choice)
+            u32::try_from(at).ok().map(UserAnswerToPlugin::Choice)
         }
         // Treat an empty line as the default answer, as in the terminal.
         (
@@ -96,7 +96,7 @@ pub(super) fn parse_form_answer(
             Some(Value::String(text)),
         ) => {
             let text = text.trim();
-            (!text.is_empty()).then(|| PluginUserAnswer::Text(text.to_owned()))
+            (!text.is_empty()).then(|| UserAnswerToPlugin::Text(text.to_owned()))
         }
         _ => None,
     }
@@ -160,7 +160,7 @@ mod tests {
                 default: "nobody".to_owned(),
             },
         );
-        let no = Some(PluginUserAnswer::Yes(false));
+        let no = Some(UserAnswerToPlugin::Yes(false));
         assert_eq!(
             read(&confirm, "accept", json!({ANSWER_FIELD_NAME: false})),
             no
@@ -175,7 +175,7 @@ mod tests {
             None
         );
         assert_eq!(read(&confirm, "accept", json!({"allow": true})), None);
-        let green = Some(PluginUserAnswer::Choice(1));
+        let green = Some(UserAnswerToPlugin::Choice(1));
         assert_eq!(
             read(&colors(), "accept", json!({ANSWER_FIELD_NAME: "green"})),
             green
@@ -190,7 +190,7 @@ mod tests {
             read(&colors(), "decline", json!({ANSWER_FIELD_NAME: "green"})),
             None
         );
-        let ada = Some(PluginUserAnswer::Text("Ada".to_owned()));
+        let ada = Some(UserAnswerToPlugin::Text("Ada".to_owned()));
         assert_eq!(
             read(&text, "accept", json!({ANSWER_FIELD_NAME: " Ada "})),
             ada

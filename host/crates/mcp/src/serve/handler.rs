@@ -85,7 +85,7 @@ impl McpServerRequestHandler {
 
     /// Returns any session of the client; opens one if there is none. Use
     /// [`Self::session_for_call`] for calls, because a suspended call may block this session.
-    pub(super) async fn get_or_open_any_session(&self) -> Result<HostSessionForClients, ErrorData> {
+    pub(super) async fn first_or_new_session(&self) -> Result<HostSessionForClients, ErrorData> {
         let opened = self
             .state
             .first_or_new_session_of_pool(self.session_pool())
@@ -99,7 +99,7 @@ impl McpServerRequestHandler {
         loop {
             let ready = self
                 .state
-                .session_without_suspended_call(self.session_pool())
+                .acquire_unblocked_session(self.session_pool())
                 .await;
             if let Some(session) = ready.map_err(|why| session_creation_error(&why))? {
                 return Ok(session);
@@ -151,7 +151,7 @@ impl ServerHandler for McpServerRequestHandler {
 
     /// Notifies a client with the older protocol when the tools change.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Ok(session) = self.get_or_open_any_session().await else {
+        let Ok(session) = self.first_or_new_session().await else {
             return;
         };
         let (peer, mut tools) = (context.peer.clone(), session.client.tools());
@@ -169,7 +169,7 @@ impl ServerHandler for McpServerRequestHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let session = self.get_or_open_any_session().await?;
+        let session = self.first_or_new_session().await?;
         let Some(tools) = session.client.tools().wait_for_list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
@@ -296,7 +296,7 @@ impl ServerHandler for McpServerRequestHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let templates = self.upstream_templates().await?;
+        let templates = self.upstream_resource_templates().await?;
         Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 
@@ -323,7 +323,7 @@ impl ServerHandler for McpServerRequestHandler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut tools = self.get_or_open_any_session().await?.client.tools();
+        let mut tools = self.first_or_new_session().await?.client.tools();
         // The first list is not a change.
         let mut is_open = tools.wait_for_list().await.is_some();
         while is_open {

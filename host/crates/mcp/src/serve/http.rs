@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::McpHostServerConfig;
+use super::OwnMcpServerConfig;
 use super::asked::SuspendedToolCalls;
 use super::handler::McpServerRequestHandler;
 use super::session::McpServerSharedState;
@@ -43,7 +43,7 @@ pub struct McpHttpServer {
 impl McpHttpServer {
     /// Creates the HTTP server, which ends when `cancel` is cancelled.
     #[must_use]
-    pub fn new(serving: McpHostServerConfig, cancel: &CancellationToken) -> Self {
+    pub fn new(serving: OwnMcpServerConfig, cancel: &CancellationToken) -> Self {
         let state = McpServerSharedState::new(serving, cancel.child_token());
         let (shared, pending) = (state.clone(), SuspendedToolCalls::default());
         let places = Arc::new(Semaphore::new(MAX_OPEN_CONNECTIONS_AND_REQUESTS));

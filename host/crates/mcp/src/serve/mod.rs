@@ -5,7 +5,7 @@
 //! without a connection, as in the newer protocol, share sessions. Elicitation requests send
 //! questions to the client's user.
 //!
-//! Start from [`McpHostServerConfig`].
+//! Start from [`OwnMcpServerConfig`].
 
 mod asked;
 mod bytes;
@@ -40,15 +40,15 @@ pub type ReadSkillsFn = Arc<dyn Fn(&mut dyn FnMut(ServedSkill)) + Send + Sync>;
 
 /// Configuration of an MCP server.
 #[derive(Clone)]
-pub struct McpHostServerConfig {
+pub struct OwnMcpServerConfig {
     /// Opens sessions. If a session's policy asks for approval, the client's user answers; if the
     /// client cannot ask, the call is refused.
     pub open: OpenSessionFn,
     /// Function that returns whether clients may call a tool.
     pub is_offered: Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>,
     /// Names of MCP servers whose prompts and resources are forwarded to clients. The caller must
-    /// call [`add_server_content_tools`](crate::McpToolSource::add_server_content_tools) on the
-    /// source of each server.
+    /// call [`add_prompt_and_resource_tools`](crate::McpToolSource::add_prompt_and_resource_tools)
+    /// on the source of each server.
     pub upstream: Arc<[String]>,
     /// Prompts that clients are offered: skills, templates, and prompts of MCP servers.
     pub prompts: Arc<dyn ServedPromptSource>,

@@ -11,14 +11,14 @@ use rind_lib::host::{
     ClientOfferedToolsReceiver, ClientToolCallReceiver, ClientToolCallSender,
     SessionPromptsAndResources,
 };
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::message::ToolSpec;
 use rind_lib::text::{escape_and_truncate_line, format_error_chain};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::McpHostServerConfig;
+use super::OwnMcpServerConfig;
 use super::skills::{ServedSkillCatalog, ServedSkillCatalogBuilder};
 use super::upstream::UpstreamResourceListCache;
 
@@ -57,7 +57,7 @@ pub(super) struct HostSessionForClients {
 
 impl HostSessionForClients {
     /// Counts a call as suspended until the returned guard is dropped.
-    pub(super) fn count_suspended_call(&self) -> SuspendedCallCountGuard {
+    pub(super) fn increment_suspended_call_count(&self) -> SuspendedCallCountGuard {
         self.n_waiting.fetch_add(1, Ordering::AcqRel);
         SuspendedCallCountGuard(self.n_waiting.clone())
     }
@@ -94,7 +94,7 @@ struct ServedToolLists {
 }
 
 impl ServedToolLists {
-    fn set_newest_session_tools(&mut self, newest: ClientOfferedToolsReceiver) {
+    fn set_tools_of_newest_session(&mut self, newest: ClientOfferedToolsReceiver) {
         self.before = self.newest_listed_tools();
         self.newest = Some(newest);
     }
@@ -111,7 +111,7 @@ impl ServedToolLists {
 
 /// State that all connections of a server share.
 pub(super) struct McpServerSharedState {
-    pub(super) serving: McpHostServerConfig,
+    pub(super) serving: OwnMcpServerConfig,
     /// Sessions of clients without a connection.
     pub(super) shared: ClientSessionPool,
     skills: OnceCell<ServedSkillCatalog>,
@@ -122,7 +122,7 @@ pub(super) struct McpServerSharedState {
 }
 
 impl McpServerSharedState {
-    pub(super) fn new(serving: McpHostServerConfig, cancel: CancellationToken) -> Arc<Self> {
+    pub(super) fn new(serving: OwnMcpServerConfig, cancel: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             serving,
             shared: ClientSessionPool::default(),
@@ -138,7 +138,7 @@ impl McpServerSharedState {
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(super) async fn session_without_suspended_call(
+    pub(super) async fn acquire_unblocked_session(
         &self,
         pool: &ClientSessionPool,
     ) -> Result<Option<HostSessionForClients>, String> {
@@ -186,7 +186,7 @@ impl McpServerSharedState {
         let session = opened.map_err(|error| error.to_string())??;
         let is_offered = self.serving.is_offered.clone();
         let (calls, client) = ClientToolCallReceiver::new(move |spec| is_offered(spec));
-        lock(&self.tools).set_newest_session_tools(client.tools());
+        lock_ignoring_poison(&self.tools).set_tools_of_newest_session(client.tools());
         let (progress, _) = broadcast::channel(MAX_QUEUED_PROGRESS_LINES);
         let told = progress.clone();
         session.observe(move |stamped| {
@@ -215,13 +215,13 @@ impl McpServerSharedState {
 
     /// Returns a tool from the newest known list of tools.
     pub(super) fn find_tool(&self, name: &str) -> Option<Arc<ToolSpec>> {
-        let tools = lock(&self.tools).newest_listed_tools()?;
+        let tools = lock_ignoring_poison(&self.tools).newest_listed_tools()?;
         tools.iter().find(|spec| spec.name == name).cloned()
     }
 
     /// Waits until a session has listed its tools; opens a session if none is open.
     pub(super) async fn wait_for_session_tool_list(&self) {
-        let known = lock(&self.tools).newest.clone();
+        let known = lock_ignoring_poison(&self.tools).newest.clone();
         let known = match known {
             Some(known) => Some(known),
             // Ignore the error: the handler of the request will report it.
@@ -331,7 +331,7 @@ mod tests {
         };
         // Neither of these two sessions lists its tools.
         for _ in 0..2 {
-            known.set_newest_session_tools(ClientToolCallReceiver::new(|_| true).1.tools());
+            known.set_tools_of_newest_session(ClientToolCallReceiver::new(|_| true).1.tools());
             let listed = known.newest_listed_tools().unwrap();
             assert_eq!(listed[0].name, "probe");
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::McpHostServerConfig;
+use super::OwnMcpServerConfig;
 use super::handler::McpServerRequestHandler;
 use super::session::McpServerSharedState;
 use rind_lib::text::escape_and_truncate_line;
@@ -47,7 +47,7 @@ enum ClientInputLine {
 /// The client violates the protocol at the start, or a thread cannot be started; the error is a
 /// sentence.
 pub async fn serve_stdio_client(
-    serving: McpHostServerConfig,
+    serving: OwnMcpServerConfig,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     cancel: &CancellationToken,

@@ -23,9 +23,9 @@ use super::prompts::ForwardedPromptSource;
 use super::upstream_list::{
     ResourceUriServerLookupError, UpstreamResourceLists, UpstreamServerResourceList,
 };
-use crate::names::{PromptOrResourceKind, mcp_server_origin, prompt_or_resource_tool_name};
+use crate::names::{PromptOrResourceKind, mcp_tool_source_name, prompt_or_resource_tool_name};
 use crate::resource::check_resource_uri;
-use crate::shape::{to_get_prompt_result, to_read_resource_result};
+use crate::shape::{into_mcp_prompt_result, to_read_resource_result};
 use rind_lib::host::{ClientToolCallResult, ListedResource};
 use rind_lib::secret::SecretScanner;
 use rind_lib::text::escape_and_truncate_line;
@@ -61,7 +61,7 @@ impl McpServerRequestHandler {
         if upstream.is_empty() {
             return Ok(Arc::default());
         }
-        let session = self.get_or_open_any_session().await?;
+        let session = self.first_or_new_session().await?;
         let mut last = session.resources.0.lock().await;
         if let Some((at, lists)) = &*last
             && at.elapsed() < max_age
@@ -71,7 +71,7 @@ impl McpServerRequestHandler {
         let listed = upstream.iter().map(async |server| {
             let listed = session
                 .materials
-                .list_resources(&mcp_server_origin(server))
+                .list_resources(&mcp_tool_source_name(server))
                 .await;
             if let Err(why) = &listed {
                 tracing::warn!(
@@ -104,7 +104,9 @@ impl McpServerRequestHandler {
     ///
     /// # Errors
     /// No session can be opened.
-    pub(super) async fn upstream_templates(&self) -> Result<Vec<ResourceTemplate>, ErrorData> {
+    pub(super) async fn upstream_resource_templates(
+        &self,
+    ) -> Result<Vec<ResourceTemplate>, ErrorData> {
         let lists = self
             .list_upstream_resources_and_templates(MAX_RESOURCE_LIST_CACHE_AGE)
             .await?;
@@ -158,7 +160,7 @@ impl McpServerRequestHandler {
         match self.start_or_resume_call(call, context).await? {
             ClientToolCallOutcome::Asked(asked) => Ok(asked.into()),
             ClientToolCallOutcome::Ended(result) => {
-                Ok(to_get_prompt_result(require_successful_call(result)?).into())
+                Ok(into_mcp_prompt_result(require_successful_call(result)?).into())
             }
         }
     }

@@ -59,7 +59,7 @@ impl SessionRequestMessenger {
     ///
     /// # Errors
     /// The session's id is invalid, or the servers cannot be reached.
-    pub async fn answer(
+    pub async fn answer_session_requests(
         &self,
         session: &str,
         handler: Arc<dyn SessionRequestHandler>,
@@ -77,7 +77,7 @@ impl SessionRequestMessenger {
             // Answer each request in a task of its own, so that the answer is completed even after
             // the session is closed.
             while let Some(message) = requests.next().await {
-                own.spawn_answer(&at, message, &handler);
+                own.spawn_answer_task(&at, message, &handler);
             }
         });
         Ok(SessionRequestTaskGuard(task.abort_handle()))
@@ -97,7 +97,7 @@ impl SessionRequestMessenger {
         Ok(subscribed)
     }
 
-    fn spawn_answer(
+    fn spawn_answer_task(
         &self,
         at: &SessionAddress,
         message: Message,

@@ -21,7 +21,7 @@ const ANSWER_SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum wait for a program that holds a session's lease to announce that it answers for the
 /// session.
-const HOLDER_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_millis(200);
+const LEASE_HOLDER_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Reason why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +135,7 @@ impl SessionRequestMessenger {
         // If a program holds the lease of the session, wait only briefly: a live program soon
         // announces that it answers for the session.
         let time = if is_held {
-            time.min(HOLDER_ANNOUNCEMENT_TIMEOUT)
+            time.min(LEASE_HOLDER_ANNOUNCEMENT_TIMEOUT)
         } else {
             time
         };

@@ -24,21 +24,21 @@ const SESSION_LISTS_COLLECTION_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Time without an answer after which the caller checks whether the lists of some programs' open
 /// sessions (boards) are missing.
-const MISSING_SESSION_LISTS_CHECK_DELAY: Duration = Duration::from_millis(20);
+const SESSION_LISTS_IDLE_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Maximum number of sessions that are on no holder's list (board) and whose leases are therefore
 /// read, to check whether a program holds them.
-const MAX_LEASES_READ_FOR_UNLISTED_SESSIONS: usize = 64;
+const MAX_UNLISTED_SESSION_LEASE_READS: usize = 64;
 
 /// Maximum number of programs whose lists of open sessions (boards) are read for one request.
-const MAX_OPEN_SESSION_LISTS_PER_REQUEST: usize = 1_000;
+const MAX_SESSION_LISTS_PER_REQUEST: usize = 1_000;
 
 /// Maximum size of a board, in bytes.
 const MAX_OPEN_SESSION_LIST_BYTES: usize = 700 << 10;
 
 /// Answer of a program to a request for boards: the list of the sessions that it holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HeldSessionsBoard {
+pub struct ProgramSessionList {
     /// Name of the holder, unique for each run of a program.
     #[serde(default)]
     pub from: String,
@@ -80,7 +80,7 @@ impl SessionRequestMessenger {
                 };
                 let (sessions, told) = tell().await;
                 let from = from.clone();
-                let board = HeldSessionsBoard {
+                let board = ProgramSessionList {
                     from,
                     sessions,
                     told,
@@ -109,7 +109,7 @@ impl SessionRequestMessenger {
     ///
     /// # Errors
     /// The servers cannot be reached.
-    pub async fn request_other_session_lists(&self) -> Result<Vec<HeldSessionsBoard>, NatsError> {
+    pub async fn collect_remote_session_lists(&self) -> Result<Vec<ProgramSessionList>, NatsError> {
         const WHAT: &str = "a question to the programs that have sessions open";
         let client = self.parts.link.client();
         let inbox = client.new_inbox();
@@ -121,16 +121,16 @@ impl SessionRequestMessenger {
             .await
             .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let until = Instant::now() + SESSION_LISTS_COLLECTION_TIMEOUT;
-        let mut boards: Vec<HeldSessionsBoard> = Vec::new();
+        let mut boards: Vec<ProgramSessionList> = Vec::new();
         let mut n_messages = 0;
-        while Instant::now() < until && n_messages < MAX_OPEN_SESSION_LISTS_PER_REQUEST {
+        while Instant::now() < until && n_messages < MAX_SESSION_LISTS_PER_REQUEST {
             n_messages += 1;
-            let quiet = (Instant::now() + MISSING_SESSION_LISTS_CHECK_DELAY).min(until);
+            let quiet = (Instant::now() + SESSION_LISTS_IDLE_TIMEOUT).min(until);
             match tokio::time::timeout_at(quiet, answers.next()).await {
                 Ok(Some(message)) if message.status.is_some() => break,
                 Ok(Some(message)) => boards.extend(serde_json::from_slice(&message.payload).ok()),
                 Ok(None) => return Err(NatsError::Ended),
-                Err(_) if self.are_all_leased_sessions_listed(&boards).await? => break,
+                Err(_) if self.lists_cover_all_held_sessions(&boards).await? => break,
                 Err(_) => {}
             }
         }
@@ -140,9 +140,9 @@ impl SessionRequestMessenger {
 
     /// Whether every session with a held lease is on one of the holders' lists (boards), or open in
     /// this program.
-    async fn are_all_leased_sessions_listed(
+    async fn lists_cover_all_held_sessions(
         &self,
-        boards: &[HeldSessionsBoard],
+        boards: &[ProgramSessionList],
     ) -> Result<bool, NatsError> {
         let names = &self.parts.streams.names;
         let stream = names.lease_stream();
@@ -156,7 +156,7 @@ impl SessionRequestMessenger {
             .filter_map(|lease| SessionAddress::parse(&id_in_last_subject_token(lease)))
             .filter(|at| !told.contains(at.as_str()) && !self.parts.is_open(at))
             .collect();
-        if missing.len() > MAX_LEASES_READ_FOR_UNLISTED_SESSIONS {
+        if missing.len() > MAX_UNLISTED_SESSION_LEASE_READS {
             return Ok(false);
         }
         for at in missing {

@@ -17,7 +17,7 @@ mod parts;
 
 pub use answer::{SessionRequestHandler, SessionRequestTaskGuard};
 pub use ask::{AnswerBodyStream, SessionRequestError};
-pub use boards::{HeldSessionsBoard, SessionListResponderGuard};
+pub use boards::{ProgramSessionList, SessionListResponderGuard};
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl SessionRequestMessenger {
     #[must_use]
     pub fn new(sessions: &NatsSessions) -> Self {
         Self {
-            parts: sessions.shared_state().clone(),
+            parts: sessions.shared_store_state().clone(),
             answering: Arc::new(Semaphore::new(MAX_CONCURRENTLY_ANSWERED_REQUESTS)),
             streaming: Arc::new(Semaphore::new(MAX_CONCURRENT_EVENT_STREAMS)),
         }

@@ -25,7 +25,7 @@ use crate::blobs::NatsBlobStore;
 use crate::link::{MessageAppendOutcome, StoredStreamMessage};
 use crate::sessions::SharedNatsStoreState;
 use crate::setup::{STREAM_NOT_FOUND_ERROR_CODE, ensure_stream_exists};
-use crate::worker::{invalid_class_error, is_worker_class_name};
+use crate::worker::{invalid_worker_class_error, is_worker_class_name};
 use crate::{NatsError, NatsSessions};
 
 /// Maximum number of published sets that the bucket keeps for each tenant or class.
@@ -33,7 +33,7 @@ const MAX_PUBLISHED_SETS_IN_HISTORY: i64 = 64;
 
 /// Maximum interval at which a program checks for a new record of a plugin set if no notification
 /// arrives.
-const MAX_NEW_RECORD_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_PLUGIN_SET_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Minimum interval between two checks for a new record. It limits the load, because any client
 /// that may publish can send notifications.
@@ -69,7 +69,7 @@ impl TenantPluginSetStore {
     #[must_use]
     pub fn from_sessions(sessions: &NatsSessions) -> Self {
         Self {
-            parts: sessions.shared_state().clone(),
+            parts: sessions.shared_store_state().clone(),
         }
     }
 
@@ -91,7 +91,7 @@ impl TenantPluginSetStore {
         keys: &[String],
     ) -> Result<Option<SignedPluginSet>, NatsError> {
         for class in [Some(class), None] {
-            if let Some(last) = self.last_record_message(class).await? {
+            if let Some(last) = self.last_plugin_set_message(class).await? {
                 return self.parse_record_message(&last, class, keys).map(Some);
             }
         }
@@ -108,12 +108,12 @@ impl TenantPluginSetStore {
         let Some(class) = class else {
             let all = format!("$KV.{}.>", self.bucket_name());
             return Ok(self
-                .next_set_record_message(&self.stream_name(), &all, 1)
+                .next_plugin_set_message(&self.stream_name(), &all, 1)
                 .await?
                 .is_some());
         };
-        Ok(self.last_record_message(Some(class)).await?.is_some()
-            || self.last_record_message(None).await?.is_some())
+        Ok(self.last_plugin_set_message(Some(class)).await?.is_some()
+            || self.last_plugin_set_message(None).await?.is_some())
     }
 
     /// Returns the set with this digest from the earlier and current sets of a class or of the
@@ -129,11 +129,11 @@ impl TenantPluginSetStore {
     ) -> Result<Option<SignedPluginSet>, NatsError> {
         for class in [Some(class), None] {
             let mut from = 1;
-            let (stream, subject) = (self.stream_name(), self.record_subject(class));
+            let (stream, subject) = (self.stream_name(), self.plugin_set_subject(class));
             // Limit the number here: a stream that another program created may keep more records.
             for _ in 0..MAX_PUBLISHED_SETS_IN_HISTORY {
                 let Some(message) = self
-                    .next_set_record_message(&stream, &subject, from)
+                    .next_plugin_set_message(&stream, &subject, from)
                     .await?
                 else {
                     break;
@@ -153,18 +153,18 @@ impl TenantPluginSetStore {
     ///
     /// # Errors
     /// The name of the class is invalid, or the servers do not answer.
-    pub async fn next_plugin_set_position(
+    pub async fn next_publish_position(
         &self,
         class: Option<&str>,
         keys: &[String],
     ) -> Result<NextPluginSetPosition, NatsError> {
         if let Some(wrong) = class.filter(|class| !is_worker_class_name(class)) {
-            return Err(invalid_class_error(wrong));
+            return Err(invalid_worker_class_error(wrong));
         }
-        let last = self.last_record_message(class).await?;
+        let last = self.last_plugin_set_message(class).await?;
         Ok(NextPluginSetPosition {
             sequence: last.as_ref().map_or(0, |last| last.sequence),
-            last: last.map(|last| self.verify_set_for_class(&last, class, keys)),
+            last: last.map(|last| self.verify_plugin_set_message(&last, class, keys)),
         })
     }
 
@@ -188,7 +188,7 @@ impl TenantPluginSetStore {
         let (set, bytes) = signature::sign_plugin_set_record(key, record).map_err(refused)?;
         ensure_stream_exists(&self.parts.link, self.stream_config(), self.parts.patience).await?;
         let link = &self.parts.link;
-        let (subject, headers) = (self.record_subject(class.as_deref()), HeaderMap::new());
+        let (subject, headers) = (self.plugin_set_subject(class.as_deref()), HeaderMap::new());
         let stored =
             link.append_after_sequence(&subject, place.sequence, headers, Bytes::from(bytes));
         match stored.await {
@@ -207,7 +207,7 @@ impl TenantPluginSetStore {
     /// # Errors
     /// The servers do not answer, or refuse the content.
     pub fn store_file(&self, bytes: &[u8]) -> Result<PluginSetFile, NatsError> {
-        let blobs = NatsBlobStore::for_plugins(self.parts.clone());
+        let blobs = NatsBlobStore::for_plugin_files(self.parts.clone());
         let hash = SessionBlobs::compute_blob_id(bytes);
         if read_stored_file_content(&blobs, &hash)?.is_none() {
             // Remove parts that are stored under this hash but are incomplete or wrong.
@@ -225,7 +225,7 @@ impl TenantPluginSetStore {
     /// # Errors
     /// The file is missing, its content has another hash or length, or the servers do not answer.
     pub fn read_file(&self, file: &PluginSetFile) -> Result<Vec<u8>, NatsError> {
-        let blobs = NatsBlobStore::for_plugins(self.parts.clone());
+        let blobs = NatsBlobStore::for_plugin_files(self.parts.clone());
         // Check the length before the parts are fetched, because any client that may publish can
         // store a file of any length.
         let length = blobs.stored_value_length(&file.hash)?;
@@ -260,11 +260,11 @@ impl TenantPluginSetStore {
         class: Option<&str>,
         keys: &[String],
     ) -> Result<SignedPluginSet, NatsError> {
-        let checked = self.verify_set_for_class(message, class, keys);
+        let checked = self.verify_plugin_set_message(message, class, keys);
         checked.map_err(|why| self.unusable_plugin_set_error(class, why))
     }
 
-    fn verify_set_for_class(
+    fn verify_plugin_set_message(
         &self,
         message: &StoredStreamMessage,
         class: Option<&str>,
@@ -299,15 +299,15 @@ impl TenantPluginSetStore {
         NatsError::PluginSet { of, why }
     }
 
-    async fn last_record_message(
+    async fn last_plugin_set_message(
         &self,
         class: Option<&str>,
     ) -> Result<Option<StoredStreamMessage>, NatsError> {
-        let (stream, subject) = (self.stream_name(), self.record_subject(class));
+        let (stream, subject) = (self.stream_name(), self.plugin_set_subject(class));
         none_if_stream_missing(self.parts.link.last_message(&stream, &subject).await)
     }
 
-    async fn next_set_record_message(
+    async fn next_plugin_set_message(
         &self,
         stream: &str,
         subject: &str,
@@ -316,7 +316,7 @@ impl TenantPluginSetStore {
         none_if_stream_missing(
             self.parts
                 .link
-                .first_message_from(stream, subject, from)
+                .first_message_from_sequence(stream, subject, from)
                 .await,
         )
     }
@@ -329,7 +329,7 @@ impl TenantPluginSetStore {
         format!("KV_{}", self.bucket_name())
     }
 
-    fn record_subject(&self, class: Option<&str>) -> String {
+    fn plugin_set_subject(&self, class: Option<&str>) -> String {
         match class {
             Some(class) => format!("$KV.{}.class.{class}", self.bucket_name()),
             None => format!("$KV.{}.tenant", self.bucket_name()),
@@ -363,7 +363,7 @@ impl PluginSetChangeSubscription {
     /// check.
     pub async fn wait_for_change(&mut self) {
         tokio::time::sleep(MIN_NEW_RECORD_CHECK_INTERVAL).await;
-        let _ = tokio::time::timeout(MAX_NEW_RECORD_CHECK_INTERVAL, self.0.next()).await;
+        let _ = tokio::time::timeout(MAX_PLUGIN_SET_POLL_INTERVAL, self.0.next()).await;
         // Drop further notifications: the next check covers all changes so far.
         while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.0.next()) {}
     }

@@ -164,7 +164,7 @@ impl TenantUsage {
     }
 
     /// Checks the quotas of tokens, cost and turns, before a turn begins.
-    pub(super) fn check_turn(&self, limits: &TenantQuotaLimits) -> Result<(), NatsError> {
+    pub(super) fn check_turn_quotas(&self, limits: &TenantQuotaLimits) -> Result<(), NatsError> {
         self.check_daily_spending(limits)?;
         self.check_minute_quota("turns a minute", self.turns, limits.turns_a_minute)
     }

@@ -24,7 +24,7 @@ pub use counts::{
     QuotaExceededError, QuotaReport, TenantQuotaLimits, TenantUsage, TurnTokensAndCost,
 };
 pub(crate) use known::TenantQuotaCache;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::session::SessionAddress;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ impl TenantQuotaClient {
     /// Creates the client for the quotas of the tenant to which a session store belongs.
     #[must_use]
     pub fn from_sessions(sessions: &NatsSessions) -> Self {
-        Self::from_store_state(sessions.shared_state().clone())
+        Self::from_store_state(sessions.shared_store_state().clone())
     }
 
     pub(crate) fn from_store_state(parts: Arc<SharedNatsStoreState>) -> Self {
@@ -80,11 +80,11 @@ impl TenantQuotaClient {
             });
         }
         if limits == TenantQuotaLimits::default() {
-            self.set_quotas_declared_mark(false).await?;
+            self.store_quotas_declared_flag(false).await?;
             let deleted = self
                 .parts
                 .link
-                .context()
+                .jetstream_context()
                 .delete_stream(self.stream_name())
                 .await;
             return match deleted {
@@ -99,7 +99,7 @@ impl TenantQuotaClient {
         ensure_stream_exists(&self.parts.link, self.stream_config(), self.parts.patience).await?;
         // Write the usage before the limits, and both before the mark that quotas were declared, so
         // that a concurrent reader finds complete data.
-        let last = self.last_message("use").await?;
+        let last = self.last_message_for_key("use").await?;
         let is_read =
             |last: &StoredStreamMessage| parse_quota_record::<TenantUsage>("use", last).is_ok();
         if !last.as_ref().is_some_and(is_read) {
@@ -107,13 +107,13 @@ impl TenantQuotaClient {
             self.store_quota_value("use", expected, &TenantUsage::default())
                 .await?;
         }
-        let last = self.last_message("limits").await?;
+        let last = self.last_message_for_key("limits").await?;
         let expected = last.map_or(0, |last| last.sequence);
         if self.store_quota_value("limits", expected, &limits).await? {
             *self.lock_quota_cache() = TenantQuotaCache::default();
-            return self.set_quotas_declared_mark(true).await;
+            return self.store_quotas_declared_flag(true).await;
         }
-        Err(NatsError::jetstream_refusal(
+        Err(NatsError::from_jetstream_refusal(
             "the declaration of quotas",
             0,
             "another program declared them at the same time: look at `rind cluster status` and try again",
@@ -155,7 +155,7 @@ impl TenantQuotaClient {
     }
 
     fn lock_quota_cache(&self) -> MutexGuard<'_, TenantQuotaCache> {
-        lock(&self.parts.quotas)
+        lock_ignoring_poison(&self.parts.quotas)
     }
 
     /// Checks the quota of sessions per day, and counts a session that the caller is about to
@@ -182,16 +182,19 @@ impl TenantQuotaClient {
         let Some(QuotaReport { limits, used }) = self.read_quota_report().await? else {
             return Ok(());
         };
-        used.check_turn(&limits)?;
+        used.check_turn_quotas(&limits)?;
         let Some(limit) = limits.sessions_a_day else {
             return Ok(());
         };
         let names = &self.parts.streams.names;
-        let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(at));
+        let stream = names.stream_name(
+            SESSION_LINES_STREAM_NAME_PART,
+            names.partition_of_session(at),
+        );
         match self
             .parts
             .link
-            .last_message(&stream, &names.lines_subject(at))
+            .last_message(&stream, &names.session_log_subject(at))
             .await?
         {
             Some(_) => Ok(()),
@@ -209,7 +212,7 @@ impl TenantQuotaClient {
         let Some(QuotaReport { limits, used }) = self.read_quota_report().await? else {
             return Ok(());
         };
-        used.check_turn(&limits)
+        used.check_turn_quotas(&limits)
     }
 
     /// Checks the quotas, and counts a turn that the caller is about to begin.
@@ -218,7 +221,7 @@ impl TenantQuotaClient {
     /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
     pub async fn count_turn_against_quotas(&self) -> Result<(), NatsError> {
         self.change_usage(|limits, used| {
-            used.check_turn(limits)?;
+            used.check_turn_quotas(limits)?;
             used.turns += 1;
             Ok(())
         })
@@ -269,7 +272,7 @@ impl TenantQuotaClient {
         if self.lock_quota_cache().is_absence_of_quotas_cached() {
             return Ok(None);
         }
-        let found = match self.last_message("limits").await {
+        let found = match self.last_message_for_key("limits").await {
             Ok(Some(last)) => return parse_quota_record("limits", &last).map(Some),
             Ok(None) => Ok(None),
             Err(NatsError::Refused {
@@ -289,7 +292,7 @@ impl TenantQuotaClient {
     }
 
     async fn read_usage_with_sequence(&self) -> Result<(u64, TenantUsage), NatsError> {
-        let last = match self.last_message("use").await {
+        let last = match self.last_message_for_key("use").await {
             Err(NatsError::Refused {
                 code: STREAM_NOT_FOUND_ERROR_CODE,
                 ..
@@ -300,8 +303,11 @@ impl TenantQuotaClient {
         Ok((last.sequence, parse_quota_record("use", &last)?))
     }
 
-    async fn last_message(&self, key: &str) -> Result<Option<StoredStreamMessage>, NatsError> {
-        let (stream, subject) = (self.stream_name(), self.subject(key));
+    async fn last_message_for_key(
+        &self,
+        key: &str,
+    ) -> Result<Option<StoredStreamMessage>, NatsError> {
+        let (stream, subject) = (self.stream_name(), self.nats_subject_for_key(key));
         self.parts.link.last_message(&stream, &subject).await
     }
 
@@ -315,7 +321,7 @@ impl TenantQuotaClient {
     ) -> Result<bool, NatsError> {
         let payload = serde_json::to_vec(value);
         let payload = payload.map_err(|error| NatsError::nats_request_error("a quota", error))?;
-        let (subject, headers) = (self.subject(key), HeaderMap::new());
+        let (subject, headers) = (self.nats_subject_for_key(key), HeaderMap::new());
         let link = &self.parts.link;
         let stored = link.append_after_sequence(&subject, expected, headers, Bytes::from(payload));
         match stored.await {
@@ -340,7 +346,7 @@ impl TenantQuotaClient {
         }
     }
 
-    async fn set_quotas_declared_mark(&self, is_declared: bool) -> Result<(), NatsError> {
+    async fn store_quotas_declared_flag(&self, is_declared: bool) -> Result<(), NatsError> {
         let mut config = self.input_stream_config().await?;
         match is_declared {
             true => config
@@ -348,7 +354,12 @@ impl TenantQuotaClient {
                 .insert(QUOTAS_DECLARED_METADATA_KEY.to_owned(), "yes".to_owned()),
             false => config.metadata.remove(QUOTAS_DECLARED_METADATA_KEY),
         };
-        let updated = self.parts.link.context().update_stream(&config).await;
+        let updated = self
+            .parts
+            .link
+            .jetstream_context()
+            .update_stream(&config)
+            .await;
         updated
             .map(drop)
             .map_err(|error| NatsError::nats_request_error("the declaration of quotas", error))
@@ -356,11 +367,11 @@ impl TenantQuotaClient {
 
     async fn input_stream_config(&self) -> Result<stream::Config, NatsError> {
         let name = format!("RIND-{}-IN", self.parts.streams.names.tenant());
-        let found = self.parts.link.context().get_stream(name).await;
+        let found = self.parts.link.jetstream_context().get_stream(name).await;
         let found = found.map_err(|error| match error.kind() {
             GetStreamErrorKind::JetStream(answer) => {
                 let code = answer.error_code().0;
-                NatsError::jetstream_refusal("the stream of inputs", code, &answer.to_string())
+                NatsError::from_jetstream_refusal("the stream of inputs", code, &answer.to_string())
             }
             _ => NatsError::nats_request_error("the stream of inputs", error),
         })?;
@@ -375,7 +386,7 @@ impl TenantQuotaClient {
         format!("KV_{}", self.bucket_name())
     }
 
-    fn subject(&self, key: &str) -> String {
+    fn nats_subject_for_key(&self, key: &str) -> String {
         format!("$KV.{}.{key}", self.bucket_name())
     }
 

@@ -20,7 +20,7 @@ const UNSAVED_FILES_FOLDER_NAME: &str = "unsaved";
 
 /// Maximum number of folders in [`UNSAVED_FILES_FOLDER_NAME`]. Beyond it, the oldest folders are
 /// removed.
-const MAX_UNSAVED_FILES_FOLDERS: usize = 5;
+const MAX_FOLDERS_OF_UNSAVED_FILES: usize = 5;
 
 /// Mode bits that a folder needs so that files in it can be replaced: all rights for the owner.
 const WRITABLE_FOLDER_MODE_BITS: u32 = 0o700;
@@ -153,7 +153,10 @@ pub(super) fn replace_with_fetched_files(
 
 /// Moves the files of the folder into a new folder `name` in [`UNSAVED_FILES_FOLDER_NAME`]. Returns
 /// the path of the new folder, relative to `folder`; `None` if there are no files.
-pub(super) fn move_to_unsaved_folder(folder: &Dir, name: &str) -> io::Result<Option<String>> {
+pub(super) fn move_files_into_unsaved_files_folder(
+    folder: &Dir,
+    name: &str,
+) -> io::Result<Option<String>> {
     let names = list_names_outside_worker_folder(folder)?;
     if names.is_empty() {
         return Ok(None);
@@ -204,7 +207,7 @@ fn remove_oldest_folders(all: &Dir) -> io::Result<()> {
         .filter_map(|entry| Some(entry.ok()?.file_name()))
         .collect();
     aside.sort();
-    let n_old = aside.len().saturating_sub(MAX_UNSAVED_FILES_FOLDERS);
+    let n_old = aside.len().saturating_sub(MAX_FOLDERS_OF_UNSAVED_FILES);
     for old in aside.iter().take(n_old) {
         remove_entry(all, Path::new(old))?;
     }

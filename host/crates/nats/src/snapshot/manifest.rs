@@ -23,19 +23,19 @@ pub(super) const MAX_SNAPSHOT_MANIFEST_BYTES: u64 = 64 << 20;
 pub(super) struct FolderManifest {
     version: u32,
     /// Folders, each before the folders in it.
-    pub(super) folders: Vec<ManifestFolder>,
-    pub(super) files: Vec<ManifestFile>,
-    pub(super) links: Vec<ManifestLink>,
+    pub(super) folders: Vec<ManifestFolderEntry>,
+    pub(super) files: Vec<ManifestFileEntry>,
+    pub(super) links: Vec<ManifestSymlinkEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ManifestFolder {
+pub(super) struct ManifestFolderEntry {
     pub(super) path: String,
     pub(super) mode: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ManifestFile {
+pub(super) struct ManifestFileEntry {
     pub(super) path: String,
     pub(super) mode: u32,
     /// Hash of the content, under which the content is stored as a value of the session.
@@ -43,7 +43,7 @@ pub(super) struct ManifestFile {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ManifestLink {
+pub(super) struct ManifestSymlinkEntry {
     pub(super) path: String,
     pub(super) target: String,
 }
@@ -88,7 +88,8 @@ impl FolderManifest {
                 quote_path(path)
             ));
         }
-        let leaves = |link: &&ManifestLink| !is_link_target_inside(&link.path, &link.target);
+        let leaves =
+            |link: &&ManifestSymlinkEntry| !is_link_target_inside(&link.path, &link.target);
         if let Some(link) = read.links.iter().find(leaves) {
             return Err(format!(
                 "the link `{}` leads out of the folder of the session",

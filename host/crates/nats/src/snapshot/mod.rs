@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::session::{self, Blobs, SessionAddress, SessionBlobs};
 use rind_lib::text::format_error_chain;
 
@@ -34,7 +34,7 @@ use crate::{NatsError, NatsSessions};
 
 /// Time after recording a snapshot within which unused values are removed. After a longer pause of
 /// the program, another worker may have the session, and its snapshot may use the values.
-const UNUSED_VALUES_CLEANUP_TIME_LIMIT: Duration = Duration::from_secs(2);
+const UNUSED_BLOBS_CLEANUP_WINDOW: Duration = Duration::from_secs(2);
 
 /// Maximum size and number of the files in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,18 +154,18 @@ impl WorkspaceSnapshotStore {
     /// ([`NatsError::Files`]). The existing files are kept until the snapshot is fetched
     /// completely.
     pub fn restore(&self, session: &str) -> Result<Option<LostFileChangesReport>, NatsError> {
-        let _work = lock(&self.work);
+        let _work = lock_ignoring_poison(&self.work);
         let at = root_session_address(session)?;
         let read = self
             .sessions
             .read_complete_session(&at)?
             .unwrap_or_default();
         let wanted = read.snapshot.as_ref().map(|(name, _)| name.clone());
-        let state = lock(&self.state).clone();
+        let state = lock_ignoring_poison(&self.state).clone();
         let is_here = state.session.as_deref() == Some(session) && state.snapshot == wanted;
         let lost = detect_lost_files(&read);
         if is_here && (state.left_at == Some(read.end_offset())) {
-            lock(&self.state).n_changes = count_turns_and_calls(&read);
+            lock_ignoring_poison(&self.state).n_changes = count_turns_and_calls(&read);
             return Ok(lost.filter(|_| state.is_untold));
         }
         let manifest = match self.fetch_snapshot(&at, wanted.as_deref()) {
@@ -188,13 +188,13 @@ impl WorkspaceSnapshotStore {
         }
         // After an error, the folder has only a part of the snapshot. Mark it as stored, so that
         // these files are not moved aside.
-        *lock(&self.state) = WorkerSessionFolderState {
+        *lock_ignoring_poison(&self.state) = WorkerSessionFolderState {
             is_stored: true,
             ..WorkerSessionFolderState::default()
         };
         fill::replace_with_fetched_files(&self.folder, &manifest)
             .map_err(|error| self.snapshot_error(error.to_string()))?;
-        *lock(&self.state) = WorkerSessionFolderState {
+        *lock_ignoring_poison(&self.state) = WorkerSessionFolderState {
             session: Some(session.to_owned()),
             snapshot: wanted,
             is_stored: true,
@@ -212,7 +212,7 @@ impl WorkspaceSnapshotStore {
     pub fn is_leased_elsewhere(&self, session: &str) -> Result<bool, NatsError> {
         let (sessions, at) = (self.sessions.clone(), root_session_address(session)?);
         let held = async move { sessions.is_leased_elsewhere(&at).await };
-        self.sessions.shared_state().runtime.block_on(held)
+        self.sessions.shared_store_state().runtime.block_on(held)
     }
 
     /// Whether the folder still has the files of the session's last snapshot, and no turn ran
@@ -228,7 +228,7 @@ impl WorkspaceSnapshotStore {
         let read = read.unwrap_or_default();
         let n_changes = count_turns_and_calls(&read);
         let last = read.snapshot.map(|(name, _)| name);
-        let state = lock(&self.state);
+        let state = lock_ignoring_poison(&self.state);
         Ok(state.snapshot == last && state.n_changes == n_changes)
     }
 
@@ -237,7 +237,7 @@ impl WorkspaceSnapshotStore {
     ///
     /// # Errors
     /// The session cannot be read.
-    pub fn has_input_turn_ended(&self, session: &str, input: &str) -> Result<bool, NatsError> {
+    pub fn has_turn_of_input_ended(&self, session: &str, input: &str) -> Result<bool, NatsError> {
         let read = self
             .sessions
             .read_complete_session(&root_session_address(session)?)?;
@@ -245,25 +245,25 @@ impl WorkspaceSnapshotStore {
     }
 
     /// Records that a turn has ended in which the model was told that files are missing.
-    pub fn record_loss_told_to_model(&self) {
-        lock(&self.state).is_untold = false;
+    pub fn record_model_told_of_file_loss(&self) {
+        lock_ignoring_poison(&self.state).is_untold = false;
     }
 
     /// Whether changes of files are lost, and the model was not told about the loss.
     #[must_use]
-    pub fn is_loss_unknown_to_model(&self) -> bool {
-        lock(&self.state).is_untold
+    pub fn has_file_loss_unknown_to_model(&self) -> bool {
+        lock_ignoring_poison(&self.state).is_untold
     }
 
     /// Records that a turn begins. The turn may change files, so the last snapshot is outdated.
     pub fn record_turn_begin(&self) {
-        lock(&self.state).is_stored = false;
+        lock_ignoring_poison(&self.state).is_stored = false;
     }
 
     /// Whether the session's files are unchanged since the last snapshot of them.
     #[must_use]
     pub fn are_files_unchanged_since_snapshot(&self) -> bool {
-        lock(&self.state).is_stored
+        lock_ignoring_poison(&self.state).is_stored
     }
 
     /// Stores a snapshot of the files of a session that is open in this program, and records it in
@@ -274,9 +274,9 @@ impl WorkspaceSnapshotStore {
     /// answer, another worker has the session, a turn runs in it, or the model was not told that
     /// files are missing. The previous snapshot stays the last one.
     pub fn store_snapshot(&self, session: &str) -> Result<(), SnapshotStoreError> {
-        let _work = lock(&self.work);
+        let _work = lock_ignoring_poison(&self.work);
         let at = root_session_address(session)?;
-        let state = lock(&self.state).clone();
+        let state = lock_ignoring_poison(&self.state).clone();
         if state.session.as_deref() != Some(session) {
             let why = "they are those of another session".to_owned();
             return Err(self.snapshot_error(why).into());
@@ -288,7 +288,7 @@ impl WorkspaceSnapshotStore {
         // belongs to it.
         fill::open_worker_private_folder(&self.folder)
             .map_err(|error| self.snapshot_error(error.to_string()))?;
-        let length = self.sessions.open_session_length(&at);
+        let length = self.sessions.length_of_open_session(&at);
         let blobs = self.blobs(&at);
         let mut known: BTreeSet<String> = blobs
             .list_names_and_lengths()?
@@ -326,7 +326,7 @@ impl WorkspaceSnapshotStore {
             blobs.store_value_unconditionally(&name, &listed)?;
         }
         needed.insert(name.clone());
-        if self.sessions.open_session_length(&at) != length {
+        if self.sessions.length_of_open_session(&at) != length {
             return Err(SnapshotStoreError::Changed);
         }
         self.sessions
@@ -335,13 +335,13 @@ impl WorkspaceSnapshotStore {
                 session::Error::Fenced { .. } => SnapshotStoreError::Fenced,
                 other => self.snapshot_error(format_error_chain(&other)).into(),
             })?;
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         state.snapshot = Some(name);
-        state.is_stored = self.sessions.open_session_length(&at) == length;
+        state.is_stored = self.sessions.length_of_open_session(&at) == length;
         drop(state);
         let recorded = Instant::now();
         for unused in known.difference(&needed) {
-            if recorded.elapsed() < UNUSED_VALUES_CLEANUP_TIME_LIMIT {
+            if recorded.elapsed() < UNUSED_BLOBS_CLEANUP_WINDOW {
                 blobs.release(unused);
             }
         }
@@ -351,11 +351,11 @@ impl WorkspaceSnapshotStore {
     /// Records that the worker has closed a session. If this worker is the next to open the
     /// session, the files in the folder are still current, even if no snapshot could be stored.
     pub fn record_session_closed(&self, session: &str) {
-        let _work = lock(&self.work);
+        let _work = lock_ignoring_poison(&self.work);
         let read =
             root_session_address(session).and_then(|at| self.sessions.read_complete_session(&at));
         let length = read.ok().flatten().map(|read| read.end_offset());
-        let mut state = lock(&self.state);
+        let mut state = lock_ignoring_poison(&self.state);
         if state.session.as_deref() == Some(session) {
             state.left_at = length;
         }
@@ -363,7 +363,7 @@ impl WorkspaceSnapshotStore {
 
     fn move_unsaved_files_aside(&self, session: &str) -> Result<(), NatsError> {
         let name = format!("{}-{session}", rind_lib::clock::now_ms());
-        let aside = fill::move_to_unsaved_folder(&self.folder, &name);
+        let aside = fill::move_files_into_unsaved_files_folder(&self.folder, &name);
         if let Some(path) = aside.map_err(|error| self.snapshot_error(error.to_string()))? {
             tracing::warn!(
                 session,
@@ -443,7 +443,7 @@ impl WorkspaceSnapshotStore {
     }
 
     fn blobs(&self, at: &SessionAddress) -> NatsBlobStore {
-        NatsBlobStore::for_files(self.sessions.shared_state().clone(), at)
+        NatsBlobStore::for_session_files(self.sessions.shared_store_state().clone(), at)
     }
 
     fn snapshot_error(&self, why: String) -> NatsError {

@@ -11,8 +11,8 @@ use rind_lib::beneath::open_regular_file;
 
 use super::SnapshotSizeLimits;
 use super::manifest::{
-    FolderManifest, ManifestFile, ManifestFolder, ManifestLink, WORKER_PRIVATE_FOLDER_NAME,
-    is_link_target_inside,
+    FolderManifest, ManifestFileEntry, ManifestFolderEntry, ManifestSymlinkEntry,
+    WORKER_PRIVATE_FOLDER_NAME, is_link_target_inside,
 };
 
 /// Maximum depth of folders.
@@ -119,13 +119,17 @@ impl SnapshotFolderScan<'_> {
             match target.to_str() {
                 Some(target) if is_link_target_inside(&path, target) => {
                     let target = target.to_owned();
-                    self.manifest.links.push(ManifestLink { path, target });
+                    self.manifest
+                        .links
+                        .push(ManifestSymlinkEntry { path, target });
                 }
                 _ => tracing::warn!(path, "a link that leaves the folder is not stored"),
             }
         } else if metadata.is_dir() {
             let below = folder.open_dir(name).map_err(failed)?;
-            self.manifest.folders.push(ManifestFolder { path, mode });
+            self.manifest
+                .folders
+                .push(ManifestFolderEntry { path, mode });
             self.scan_folder(&below, full, depth + 1, is_repository)?;
         } else if metadata.is_file() {
             // Skip the file if something other than a regular file has replaced it since.
@@ -146,7 +150,9 @@ impl SnapshotFolderScan<'_> {
                 ));
             }
             let hash = (self.keep)(&bytes)?;
-            self.manifest.files.push(ManifestFile { path, mode, hash });
+            self.manifest
+                .files
+                .push(ManifestFileEntry { path, mode, hash });
         }
         if self.manifest.n_entries() > self.limits.max_files {
             return Err(format!(

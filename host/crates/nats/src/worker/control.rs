@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -48,12 +48,12 @@ pub struct WorkerStatus {
 
 /// Handle with which this program observes a worker that runs in it.
 #[derive(Clone, Debug)]
-pub struct NatsWorkerObserver {
+pub struct NatsWorkerStatusHandle {
     pub(crate) state: Arc<SharedWorkerState>,
     pub(crate) inbox: SessionInboxClient,
 }
 
-impl NatsWorkerObserver {
+impl NatsWorkerStatusHandle {
     /// Returns the state of the worker.
     #[must_use]
     pub fn status(&self) -> WorkerStatus {
@@ -65,8 +65,8 @@ impl NatsWorkerObserver {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn oldest_wake_age(&self) -> Result<u64, NatsError> {
-        self.inbox.oldest_wake_age(&self.state.class).await
+    pub async fn oldest_wake_message_age(&self) -> Result<u64, NatsError> {
+        self.inbox.oldest_wake_message_age(&self.state.class).await
     }
 }
 
@@ -116,7 +116,7 @@ impl SharedWorkerState {
     }
 
     fn status(&self, is_draining: bool) -> WorkerStatus {
-        let report = *lock(&self.report);
+        let report = *lock_ignoring_poison(&self.report);
         let WorkerTurnExecutorState { plugins, fault } = self.turns.state();
         WorkerStatus {
             plugins,

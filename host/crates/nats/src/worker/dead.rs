@@ -64,7 +64,7 @@ impl SessionInboxClient {
     }
 
     /// Records the attempts to run an input.
-    pub(crate) async fn set_attempts(
+    pub(crate) async fn record_input_attempts(
         &self,
         at: &SessionAddress,
         attempts: &QueuedInputAttempts,
@@ -130,7 +130,7 @@ impl SessionInboxClient {
             && let Some(message) = self
                 .parts
                 .link
-                .first_message_from(&stream, subject, from)
+                .first_message_from_sequence(&stream, subject, from)
                 .await?
         {
             from = message.sequence + 1;
@@ -165,7 +165,7 @@ impl SessionInboxClient {
         while let Some(message) = self
             .parts
             .link
-            .first_message_from(&stream, &subject, 1)
+            .first_message_from_sequence(&stream, &subject, 1)
             .await?
         {
             if let Ok(dead) = serde_json::from_slice::<DeadLetter>(&message.payload) {

@@ -41,7 +41,7 @@ impl std::fmt::Debug for HostTurnRunner {
 }
 
 impl WorkerTurnExecutor for HostTurnRunner {
-    fn claim<'a>(
+    fn claim_session<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
@@ -80,7 +80,7 @@ impl ClaimedSession for ClaimedHostSession {
                 quotas
                     .count_turn_against_quotas()
                     .await
-                    .map_err(quota_turn_failure)?;
+                    .map_err(quota_error_to_turn_failure)?;
             }
             let turn = self.session.turn(input.text.as_str());
             let turn = turn.source(Source::Http).input_id(input.id.as_str());
@@ -119,7 +119,7 @@ impl ClaimedSession for ClaimedHostSession {
 
 /// Converts an error of a quota check into the failure of the turn. The turn must wait even if the
 /// quotas only cannot be read.
-fn quota_turn_failure(error: NatsError) -> WorkerTurnFailure {
+fn quota_error_to_turn_failure(error: NatsError) -> WorkerTurnFailure {
     tracing::warn!(error = format_error_chain(&error), "a turn waits");
     WorkerTurnFailure::OverQuota(error.time_until_available().unwrap_or_default())
 }

@@ -8,7 +8,9 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 use rind_lib::session::{self, SessionAddress};
 
-use super::queue::{TurnQueueNames, create_queue, invalid_class_error, is_worker_class_name};
+use super::queue::{
+    TurnQueueNames, create_queue, invalid_worker_class_error, is_worker_class_name,
+};
 use crate::link::{MessageAppendOutcome, StoredStreamMessage};
 use crate::sessions::SharedNatsStoreState;
 use crate::{NatsError, NatsSessions, TenantQuotaClient};
@@ -55,7 +57,7 @@ impl SessionInboxClient {
     /// # Errors
     /// The streams cannot be created.
     pub fn open(sessions: &NatsSessions) -> Result<Self, NatsError> {
-        let parts = sessions.shared_state().clone();
+        let parts = sessions.shared_store_state().clone();
         let names = TurnQueueNames::new(parts.streams.names.tenant());
         let (own, own_names) = (parts.clone(), names.clone());
         parts
@@ -80,7 +82,7 @@ impl SessionInboxClient {
     ) -> Result<(), NatsError> {
         let at = root_session_address(session)?;
         if !is_worker_class_name(class) {
-            return Err(invalid_class_error(class));
+            return Err(invalid_worker_class_error(class));
         }
         if text.len() > MAX_INPUT_TEXT_BYTES || id.is_empty() || !session::is_session_id(id) {
             return Err(NatsError::Config {
@@ -115,7 +117,7 @@ impl SessionInboxClient {
         at: &SessionAddress,
         class: &str,
     ) -> Result<(), NatsError> {
-        let subject = self.names.wake_subject(class, at);
+        let subject = self.names.wake_message_subject(class, at);
         self.publish_with_retries(subject, HeaderMap::new(), Bytes::new())
             .await
     }
@@ -139,7 +141,7 @@ impl SessionInboxClient {
             let error = match sent.await {
                 MessageAppendOutcome::Stored(_) => return Ok(()),
                 MessageAppendOutcome::Refused => {
-                    NatsError::jetstream_refusal("an input", 0, "it was refused")
+                    NatsError::from_jetstream_refusal("an input", 0, "it was refused")
                 }
                 MessageAppendOutcome::Unclear(error) => error,
             };
@@ -171,7 +173,7 @@ impl SessionInboxClient {
         let first = self
             .parts
             .link
-            .first_message_from(&self.names.stream_name("IN"), &subject, 1)
+            .first_message_from_sequence(&self.names.stream_name("IN"), &subject, 1)
             .await?;
         Ok(first.map(|message| parse_input(&message)))
     }
@@ -189,7 +191,8 @@ impl SessionInboxClient {
         link.purge_subject_before(&stream, &subject, input.sequence + 1)
             .await?;
         let attempts = self.names.session_subject("TRY", at);
-        link.purge(&self.names.stream_name("TRY"), &attempts).await
+        link.purge_messages(&self.names.stream_name("TRY"), &attempts)
+            .await
     }
 }
 

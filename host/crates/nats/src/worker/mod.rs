@@ -23,12 +23,12 @@ mod turns;
 mod wait;
 mod work;
 
-pub use control::{NatsWorkerObserver, WorkerStatus};
+pub use control::{NatsWorkerStatusHandle, WorkerStatus};
 pub use dead::DeadLetter;
 pub use host_turns::HostTurnRunner;
 pub(crate) use inbox::root_session_address;
 pub use inbox::{QueuedInput, SessionInboxClient};
-pub(crate) use queue::{invalid_class_error, is_worker_class_name};
+pub(crate) use queue::{invalid_worker_class_error, is_worker_class_name};
 pub use status::{ClusterStatus, QueueLength};
 pub use turns::{ClaimedSession, WorkerTurnExecutor, WorkerTurnExecutorState, WorkerTurnFailure};
 pub use wait::EndedTurnResult;

@@ -33,7 +33,7 @@ impl TurnQueueNames {
     }
 
     /// Returns the subject of a session in the stream of this kind. `kind` must not be `WAKE`; see
-    /// [`Self::wake_subject`].
+    /// [`Self::wake_message_subject`].
     pub(crate) fn session_subject(&self, kind: &str, session: &SessionAddress) -> String {
         let token = session_id_to_subject_token(session.root_session_id());
         format!("{}.{token}", self.prefix(kind))
@@ -41,7 +41,7 @@ impl TurnQueueNames {
 
     /// Returns the subject of the messages that report to the workers of a class that this session
     /// has inputs (wake messages).
-    pub(crate) fn wake_subject(&self, class: &str, session: &SessionAddress) -> String {
+    pub(crate) fn wake_message_subject(&self, class: &str, session: &SessionAddress) -> String {
         format!(
             "{}.{class}.{}",
             self.prefix("WAKE"),
@@ -76,7 +76,7 @@ pub(crate) fn is_worker_class_name(text: &str) -> bool {
 }
 
 /// Returns the error for an invalid name of a class.
-pub(crate) fn invalid_class_error(class: &str) -> NatsError {
+pub(crate) fn invalid_worker_class_error(class: &str) -> NatsError {
     NatsError::Config {
         what: format!(
             "the class `{}`",

@@ -128,7 +128,7 @@ impl WakeMessageHandler {
             }
             Err(error) => return Err(error),
         }
-        let mut claimed = match self.turns.claim(at.as_str()).await {
+        let mut claimed = match self.turns.claim_session(at.as_str()).await {
             Ok(claimed) => claimed,
             Err(WorkerTurnFailure::Busy) => {
                 return Ok(WakeMessageAcknowledgement::Again(
@@ -175,7 +175,7 @@ impl WakeMessageHandler {
             let end = self.run_queued_inputs(at, claimed, outcome).await?;
             // Keep the session open while turns run in it that the worker did not start.
             let is_idle = tokio::select! {
-                () = claimed.idle() => true,
+                () = claimed.wait_until_idle() => true,
                 () = self.now.cancelled() => false,
                 () = self.wait_until_lease_endangered(at) => false,
             };
@@ -219,7 +219,7 @@ impl WakeMessageHandler {
                 attempts: before.attempts + 1,
                 ..before.clone()
             };
-            self.inbox.set_attempts(at, &attempts).await?;
+            self.inbox.record_input_attempts(at, &attempts).await?;
             match self.run_turn(at, claimed, &input).await {
                 Some(Ok(())) => {
                     outcome.n_turns += 1;
@@ -232,12 +232,12 @@ impl WakeMessageHandler {
                         .await;
                 }
                 Some(Err(WorkerTurnFailure::OverQuota(free_in))) => {
-                    self.inbox.set_attempts(at, &before).await?;
+                    self.inbox.record_input_attempts(at, &before).await?;
                     return Ok(redeliver_when_quota_available(at, free_in));
                 }
                 // Do not count the attempt: the session was busy, so the turn did not begin.
                 Some(Err(WorkerTurnFailure::Busy)) => {
-                    self.inbox.set_attempts(at, &before).await?;
+                    self.inbox.record_input_attempts(at, &before).await?;
                     return Ok(WakeMessageAcknowledgement::Again(
                         BUSY_SESSION_RECHECK_DELAY,
                     ));
@@ -252,7 +252,7 @@ impl WakeMessageHandler {
                 None => {
                     // Do not count the attempt: the interruption is not the fault of the turn.
                     outcome.is_interrupted = true;
-                    self.inbox.set_attempts(at, &before).await?;
+                    self.inbox.record_input_attempts(at, &before).await?;
                     return Ok(WakeMessageAcknowledgement::Again(Duration::ZERO));
                 }
             }
@@ -320,7 +320,7 @@ impl WakeMessageHandler {
             outcome.n_dead += 1;
             return Ok(WakeMessageAcknowledgement::Again(Duration::ZERO));
         }
-        self.inbox.set_attempts(at, &attempts).await?;
+        self.inbox.record_input_attempts(at, &attempts).await?;
         let pause = Duration::from_secs(1 << attempts.attempts.min(5));
         Ok(WakeMessageAcknowledgement::Again(pause))
     }

@@ -65,7 +65,7 @@ impl SessionInboxClient {
         for partition in 0..names.n_partitions() {
             let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, partition);
             sessions += link
-                .list_subjects(&stream, &names.partition_lines_filter(partition))
+                .list_subjects(&stream, &names.log_subjects_filter_of_partition(partition))
                 .await?
                 .len();
         }
@@ -81,7 +81,7 @@ impl SessionInboxClient {
         }
         let mut queues = Vec::new();
         for (class, wakes) in classes {
-            let oldest_ms = self.oldest_wake_age(&class).await?;
+            let oldest_ms = self.oldest_wake_message_age(&class).await?;
             queues.push(QueueLength {
                 class,
                 wakes,
@@ -112,7 +112,7 @@ impl SessionInboxClient {
 
     /// Returns the age of the oldest wake message for a class of workers, in milliseconds; 0 if
     /// there is none. A worker may already be handling that message.
-    pub(crate) async fn oldest_wake_age(&self, class: &str) -> Result<u64, NatsError> {
+    pub(crate) async fn oldest_wake_message_age(&self, class: &str) -> Result<u64, NatsError> {
         let (stream, wakes) = (
             self.names.stream_name("WAKE"),
             self.names.wake_subjects_filter(class),
@@ -120,7 +120,7 @@ impl SessionInboxClient {
         let first = self
             .parts
             .link
-            .first_message_from(&stream, &wakes, 1)
+            .first_message_from_sequence(&stream, &wakes, 1)
             .await?;
         let stored = first.map_or(i64::MAX, |first| first.time_ms);
         let waited = rind_lib::clock::now_ms().saturating_sub(stored);
@@ -131,7 +131,7 @@ impl SessionInboxClient {
     /// delivered to a worker of the class yet.
     pub(crate) async fn count_undelivered_wakes(&self, class: &str) -> Result<u64, NatsError> {
         const WHAT: &str = "the length of a queue";
-        let context = self.parts.link.context();
+        let context = self.parts.link.jetstream_context();
         let stream = context
             .get_stream_no_info(self.names.stream_name("WAKE"))
             .await

@@ -17,9 +17,9 @@ const MISSING_WAKE_MESSAGES_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Stores a wake message for each session that has inputs but none, at the interval
 /// [`MISSING_WAKE_MESSAGES_SWEEP_INTERVAL`], until the task is cancelled.
-pub(crate) async fn store_missing_wakes_periodically(inbox: SessionInboxClient) {
+pub(crate) async fn store_missing_wake_messages_periodically(inbox: SessionInboxClient) {
     loop {
-        if let Err(error) = store_missing_wakes(&inbox).await {
+        if let Err(error) = store_missing_wake_messages(&inbox).await {
             tracing::debug!(%error, "the search for inputs without a wake message failed");
         }
         tokio::time::sleep(MISSING_WAKE_MESSAGES_SWEEP_INTERVAL).await;
@@ -27,7 +27,7 @@ pub(crate) async fn store_missing_wakes_periodically(inbox: SessionInboxClient) 
 }
 
 /// Stores a wake message for each session that has inputs but no wake message.
-async fn store_missing_wakes(inbox: &SessionInboxClient) -> Result<(), NatsError> {
+async fn store_missing_wake_messages(inbox: &SessionInboxClient) -> Result<(), NatsError> {
     let link = &inbox.parts.link;
     let inputs = link
         .list_subjects(&inbox.names.stream_name("IN"), ">")

@@ -33,13 +33,13 @@ pub struct WorkerTurnExecutorState {
 pub trait WorkerTurnExecutor: Send + Sync {
     /// Opens a session, creating it if it does not exist, and keeps other programs from writing to
     /// it.
-    fn claim<'a>(
+    fn claim_session<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>>;
 
     /// Waits until turns can begin. The worker requests no wake message before that.
-    fn ready(&self) -> BoxFuture<'_, ()> {
+    fn wait_until_ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
@@ -64,7 +64,7 @@ pub trait ClaimedSession: Send {
 
     /// Waits until all turns have ended that run in the session but were not started by the worker,
     /// for example turns of a person.
-    fn idle(&mut self) -> BoxFuture<'_, ()> {
+    fn wait_until_idle(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 

@@ -42,8 +42,11 @@ impl SessionInboxClient {
         let at = root_session_address(session)?;
         let store = SessionStore::with_backend(Arc::new(sessions.clone()));
         let names = &self.parts.streams.names;
-        let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(&at));
-        let subject = names.lines_subject(&at);
+        let stream = names.stream_name(
+            SESSION_LINES_STREAM_NAME_PART,
+            names.partition_of_session(&at),
+        );
+        let subject = names.session_log_subject(&at);
         let mut seen = 0;
         loop {
             let last = self.parts.link.last_message(&stream, &subject).await?;

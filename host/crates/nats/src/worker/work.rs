@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, consumer};
 use futures_util::StreamExt;
-use rind_lib::lock::lock;
+use rind_lib::lock::lock_ignoring_poison;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{NatsWorkerObserver, SharedWorkerState, answer_control_requests};
+use super::control::{NatsWorkerStatusHandle, SharedWorkerState, answer_control_requests};
 use super::inbox::SessionInboxClient;
-use super::queue::{TurnQueueNames, invalid_class_error, is_worker_class_name};
+use super::queue::{TurnQueueNames, invalid_worker_class_error, is_worker_class_name};
 use super::session_work::{WakeMessageHandler, WakeMessageResultCounts};
-use super::sweep::store_missing_wakes_periodically;
+use super::sweep::store_missing_wake_messages_periodically;
 use super::turns::WorkerTurnExecutor;
 use crate::{NatsError, NatsSessions};
 
@@ -103,7 +103,7 @@ impl NatsWorker {
         turns: Arc<dyn WorkerTurnExecutor>,
     ) -> Result<Self, NatsError> {
         if !is_worker_class_name(&config.class) {
-            return Err(invalid_class_error(&config.class));
+            return Err(invalid_worker_class_error(&config.class));
         }
         Ok(Self {
             inbox: SessionInboxClient::open(&sessions)?,
@@ -116,8 +116,8 @@ impl NatsWorker {
 
     /// Returns a handle to observe the worker while it runs.
     #[must_use]
-    pub fn observer(&self) -> NatsWorkerObserver {
-        NatsWorkerObserver {
+    pub fn status_handle(&self) -> NatsWorkerStatusHandle {
+        NatsWorkerStatusHandle {
             state: self.control.clone(),
             inbox: self.inbox.clone(),
         }
@@ -136,7 +136,10 @@ impl NatsWorker {
         let control =
             answer_control_requests(self.inbox.clone(), self.control.clone(), stop.clone());
         spawn_until_cancelled(control, ended.clone());
-        spawn_until_cancelled(store_missing_wakes_periodically(self.inbox.clone()), ended);
+        spawn_until_cancelled(
+            store_missing_wake_messages_periodically(self.inbox.clone()),
+            ended,
+        );
         let now = CancellationToken::new();
         let slots = Arc::new(Semaphore::new(self.config.slots.max(1)));
         loop {
@@ -146,12 +149,12 @@ impl NatsWorker {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                () = self.turns.ready() => {}
+                () = self.turns.wait_until_ready() => {}
             }
             let wake = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                wake = receive_next_wake(&consumer) => wake,
+                wake = receive_wake_message(&consumer) => wake,
             };
             let wake = match wake {
                 Ok(Some(wake)) => wake,
@@ -199,7 +202,7 @@ impl NatsWorker {
     async fn get_wake_consumer(&self) -> Result<jetstream::consumer::PullConsumer, NatsError> {
         const WHAT: &str = "the consumer of a class";
         let name = TurnQueueNames::wake_consumer_name(&self.config.class);
-        let context = self.inbox.parts.link.context();
+        let context = self.inbox.parts.link.jetstream_context();
         let stream = context
             .get_stream_no_info(self.inbox.names.stream_name("WAKE"))
             .await
@@ -239,7 +242,7 @@ fn spawn_until_cancelled(
 }
 
 /// Returns the next wake message; `None` if none arrives within the timeout.
-async fn receive_next_wake(
+async fn receive_wake_message(
     consumer: &jetstream::consumer::PullConsumer,
 ) -> Result<Option<jetstream::Message>, async_nats::Error> {
     let batch = consumer
@@ -256,7 +259,7 @@ async fn receive_next_wake(
 
 impl SharedWorkerState {
     fn count_wake_outcome(&self, outcome: &WakeMessageResultCounts) {
-        let mut report = lock(&self.report);
+        let mut report = lock_ignoring_poison(&self.report);
         report.turns += outcome.n_turns;
         report.dead += outcome.n_dead;
         report.fenced += u64::from(outcome.is_fenced);
@@ -265,6 +268,6 @@ impl SharedWorkerState {
     }
 
     fn worker_report(&self) -> WorkerActivityCounts {
-        *lock(&self.report)
+        *lock_ignoring_poison(&self.report)
     }
 }

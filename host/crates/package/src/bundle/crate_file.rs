@@ -5,7 +5,7 @@ use anyhow::Context;
 use toml::{Table, Value};
 
 use super::tarball::write_tarball;
-use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageFileParts, README_FILE_NAME};
+use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageBuildInput, README_FILE_NAME};
 
 /// Path of the library's source file.
 const LIBRARY_SOURCE_PATH: &str = "src/lib.rs";
@@ -14,7 +14,7 @@ const LIBRARY_SOURCE_PATH: &str = "src/lib.rs";
 const LIBRARY_RUST_EDITION: &str = "2021";
 
 pub(super) fn make_crate_package(
-    parts: PackageFileParts<'_>,
+    parts: PackageBuildInput<'_>,
 ) -> anyhow::Result<BundledPackageFile> {
     let text = |value: &str| Value::String(value.to_owned());
     let mut package = Table::new();

@@ -57,7 +57,7 @@ pub struct BundledPackageFile {
 }
 
 /// Content from which the package file of each registry format is built.
-struct PackageFileParts<'a> {
+struct PackageBuildInput<'a> {
     /// Name of the package, not normalized for the registry.
     name: &'a str,
     version: &'a semver::Version,
@@ -105,7 +105,7 @@ pub fn make_bundle(
         .files()
         .get(&vec![README_FILE_NAME.to_owned()]);
     let description = manifest.description.split_whitespace();
-    let parts = PackageFileParts {
+    let parts = PackageBuildInput {
         name,
         version: &manifest.version,
         description: description.collect::<Vec<_>>().join(" "),

@@ -4,12 +4,12 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use super::tarball::write_tarball;
-use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageFileParts, README_FILE_NAME};
+use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageBuildInput, README_FILE_NAME};
 
 /// Folder that contains all files of an npm package.
 const NPM_TARBALL_ROOT_FOLDER: &str = "package";
 
-pub(super) fn make_npm_package(parts: PackageFileParts<'_>) -> anyhow::Result<BundledPackageFile> {
+pub(super) fn make_npm_package(parts: PackageBuildInput<'_>) -> anyhow::Result<BundledPackageFile> {
     let listed: Vec<&str> = parts
         .plugin_files
         .iter()

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageArchiveFiles, PackageFileParts};
+use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageArchiveFiles, PackageBuildInput};
 use crate::ecosystem::{normalize_pypi_name, semver_to_pep440};
 use crate::zip::write_zip;
 
@@ -20,7 +20,7 @@ const WHEEL_COMPATIBILITY_TAG: &str = "py3-none-any";
 /// and nobody would be asked about its permissions.
 const WHEEL_PLUGIN_INSTALL_FOLDER: &str = "share/rind-packages";
 
-pub(super) fn make_wheel(parts: PackageFileParts<'_>) -> anyhow::Result<BundledPackageFile> {
+pub(super) fn make_wheel(parts: PackageBuildInput<'_>) -> anyhow::Result<BundledPackageFile> {
     let version = semver_to_pep440(parts.version).with_context(|| {
         format!(
             "a Python package cannot have the version {}: after the three numbers, only -alpha.N, -beta.N, -rc.N and -dev.N are \
@@ -62,7 +62,7 @@ pub(super) fn make_wheel(parts: PackageFileParts<'_>) -> anyhow::Result<BundledP
 /// Returns the `METADATA` file: the headers and, as the body, the README, in the format of an
 /// e-mail. No header value contains a line break: names are checked, and the description is one
 /// line.
-fn build_wheel_metadata(parts: &PackageFileParts<'_>, version: &str) -> anyhow::Result<Vec<u8>> {
+fn build_wheel_metadata(parts: &PackageBuildInput<'_>, version: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = format!(
         "Metadata-Version: 2.1\nName: {}\nVersion: {version}\nSummary: {}\nKeywords: {PLUGIN_PACKAGE_KEYWORD}\n",
         parts.name, parts.description

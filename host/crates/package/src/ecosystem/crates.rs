@@ -25,7 +25,7 @@ struct IndexConfig {
 /// Version of a crate, as a line of the index describes it. Other fields, such as the dependencies,
 /// are ignored.
 #[derive(Deserialize)]
-struct IndexVersion {
+struct CrateIndexEntry {
     name: String,
     vers: String,
     cksum: String,
@@ -50,11 +50,11 @@ pub(super) async fn find_crate_file(
     let noun = format!("crate {}", reference.name);
     let path = sparse_index_path(&reference.name);
     let lines = fetch_index_file(download, &path, &noun, MAX_VERSION_LIST_BYTES).await?;
-    let mut versions: Vec<(Version, IndexVersion)> = Vec::new();
+    let mut versions: Vec<(Version, CrateIndexEntry)> = Vec::new();
     let mut seen = BTreeSet::new();
     // Skip lines that cannot be parsed, as cargo does.
     for line in lines.split(|byte| *byte == b'\n') {
-        let listed = serde_json::from_slice::<IndexVersion>(line).ok();
+        let listed = serde_json::from_slice::<CrateIndexEntry>(line).ok();
         let listed = listed.and_then(|listed| Some((Version::parse(&listed.vers).ok()?, listed)));
         let Some((version, listed)) = listed else {
             continue;
@@ -74,7 +74,7 @@ pub(super) async fn find_crate_file(
     ensure!(!versions.is_empty(), "the index lists no version of {noun}");
     let at = select_version(&versions, reference, installed)?;
     let (_, listed) = versions.swap_remove(at);
-    index_version_to_package_file(listed, &config)
+    crate_version_to_package_file(listed, &config)
 }
 
 async fn fetch_index_file(
@@ -118,7 +118,7 @@ fn sparse_index_path(name: &str) -> String {
 
 /// Returns the position in `versions` of the version to install.
 fn select_version(
-    versions: &[(Version, IndexVersion)],
+    versions: &[(Version, CrateIndexEntry)],
     reference: &PackageReference,
     installed: Option<&Version>,
 ) -> anyhow::Result<usize> {
@@ -145,11 +145,11 @@ fn select_version(
     }
 }
 
-fn index_version_to_package_file(
-    listed: IndexVersion,
+fn crate_version_to_package_file(
+    listed: CrateIndexEntry,
     config: &IndexConfig,
 ) -> anyhow::Result<RegistryPackageFile> {
-    let IndexVersion {
+    let CrateIndexEntry {
         name,
         vers: version,
         cksum,

@@ -71,7 +71,7 @@ impl LockedPackage {
 const ATTESTATION_CLAIM_PREFIX: &str = "attestation ";
 
 /// Prefix of a provenance claim that names the key with which the package was signed.
-const SIGNATURE_CLAIM_PREFIX: &str = "signature of key ";
+const SIGNATURE_PROVENANCE_CLAIM_PREFIX: &str = "signature of key ";
 
 /// Package file of one version, as the registry lists it.
 #[derive(Debug)]

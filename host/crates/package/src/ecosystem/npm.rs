@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{
     ATTESTATION_CLAIM_PREFIX, MAX_VERSION_LIST_BYTES, PackageFileDigest, PackageReference,
-    RegistryPackageFile, SIGNATURE_CLAIM_PREFIX, defaults, escape_registry_text,
+    RegistryPackageFile, SIGNATURE_PROVENANCE_CLAIM_PREFIX, defaults, escape_registry_text,
     is_newest_version_selected, select_newest_version,
 };
 use crate::registry::{PackageDownloadClient, RegistryDownloadRequest, Url, parse_url};
@@ -120,7 +120,7 @@ pub(super) async fn find_npm_package_file(
         escape_registry_text(&version),
         reference.name
     );
-    npm_version_to_package_file(listed, download.base_url())
+    npm_version_to_registry_package_file(listed, download.base_url())
 }
 
 fn select_version(
@@ -153,7 +153,7 @@ fn select_version(
     Ok(select_newest_version(candidates, installed).unwrap_or_else(|| named.to_owned()))
 }
 
-fn npm_version_to_package_file(
+fn npm_version_to_registry_package_file(
     listed: NpmVersion,
     base: &Url,
 ) -> anyhow::Result<RegistryPackageFile> {
@@ -178,8 +178,12 @@ fn npm_version_to_package_file(
         )
     });
     let signatures = dist.signatures.into_iter();
-    let signatures =
-        signatures.map(|one| format!("{SIGNATURE_CLAIM_PREFIX}{}", escape_registry_text(&one.key)));
+    let signatures = signatures.map(|one| {
+        format!(
+            "{SIGNATURE_PROVENANCE_CLAIM_PREFIX}{}",
+            escape_registry_text(&one.key)
+        )
+    });
     let withdrawn = match deprecated {
         None | Some(Value::Null | Value::Bool(false)) => None,
         Some(Value::String(why)) if why.is_empty() => None,

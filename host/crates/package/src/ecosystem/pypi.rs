@@ -102,7 +102,7 @@ pub(super) async fn find_wheel_file(
     );
     let at = select_wheel(&wheels, reference, installed)?;
     let (text, _, file) = wheels.swap_remove(at);
-    wheel_to_registry_file(text, file, &page)
+    wheel_to_registry_package_file(text, file, &page)
 }
 
 fn parse_index_document(
@@ -218,7 +218,7 @@ fn select_wheel(
     }
 }
 
-fn wheel_to_registry_file(
+fn wheel_to_registry_package_file(
     version: String,
     file: PypiFile,
     page: &Url,

@@ -165,7 +165,7 @@ impl PackageDownloadClient {
 
     /// Creates a client that connects only to public addresses, for files that the registry keeps
     /// on other hosts.
-    fn public_addresses_client(&self) -> anyhow::Result<Client> {
+    fn create_public_network_client(&self) -> anyhow::Result<Client> {
         let client = registry_client_builder(false).dns_resolver(self.resolver.clone());
         build_http_client(client, self.proxy.as_ref())
     }
@@ -179,7 +179,7 @@ impl PackageDownloadClient {
         let is_own = self.is_registry_url(url);
         let client = match is_own {
             true => self.own.clone(),
-            false => self.public_addresses_client()?,
+            false => self.create_public_network_client()?,
         };
         let left = self.until.saturating_duration_since(Instant::now());
         let mut request = client.get(url.clone()).timeout(left);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::super::installed::verify_installed_packages;
 use super::super::signature::InstallConfig;
-use super::store::LockedSkill;
+use super::store::SkillLockFileEntry;
 use rind_lib::grant::Trust;
 use rind_lib::skill::InstalledSkillRecord;
 
@@ -14,7 +14,7 @@ pub fn verify_installed_skills(
     lock_path: &Path,
     config: &InstallConfig,
 ) -> anyhow::Result<Vec<InstalledSkillRecord>> {
-    let all = verify_installed_packages::<LockedSkill>(skills, lock_path, config)?;
+    let all = verify_installed_packages::<SkillLockFileEntry>(skills, lock_path, config)?;
     let installed = all.into_iter().map(|one| InstalledSkillRecord {
         from: one.locked.display_origin(),
         folder: one.folder,

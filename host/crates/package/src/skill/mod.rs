@@ -23,9 +23,9 @@ use super::source::{PluginSource, read_signature_file, signing_advice};
 pub use installed::{list_skills_as_unverified, verify_installed_skills};
 pub use pick::{SkillCandidate, SkillCandidateFiles, find_skill_candidates, read_skill_bundle};
 pub use store::{
-    InstalledSkillStore, LockedSkill, SkillInstallResult, SkillNameUsage, skill_names_in_use,
+    InstalledSkillStore, SkillInstallResult, SkillLockFileEntry, SkillNameState, skill_names_in_use,
 };
-use tree::{SkillSourceTree, skipped_directory_depth};
+use tree::{SkillSourceTree, skipped_path_prefix_len};
 
 /// Magic number of zip files.
 const ZIP_MAGIC_BYTES: &[u8] = b"PK\x03\x04";
@@ -127,7 +127,7 @@ pub async fn fetch_skill_source(
             "{shown} is not a source of skills: use a folder, a git repository, or a `.tar.gz` or `.tar` archive"
         );
     }
-    let entries = archive::read_archive_entries(&bytes, skipped_directory_depth)
+    let entries = archive::read_archive_entries(&bytes, skipped_path_prefix_len)
         .with_context(|| format!("cannot read {shown}"))?;
     Ok(of(
         SkillSourceTree::from_archive_entries(entries, &name),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{bail, ensure};
 
 use super::super::contents::FileContentsByPath;
-use super::tree::{SkillSourceEntryKind, SkillSourceTree, skipped_directory_depth};
+use super::tree::{SkillSourceEntryKind, SkillSourceTree, skipped_path_prefix_len};
 use rind_lib::skill::{
     self, MAX_FILE_BYTES, SKILL_FILE_NAME, SKILL_JSON_FILE_NAME, is_skipped_folder_name,
     read_front_matter_name,
@@ -65,11 +65,11 @@ impl SkillCandidate {
     /// source.
     pub fn is_selected_by_argument(&self, word: &str) -> bool {
         let folder = word.strip_prefix("./").unwrap_or(word);
-        self.name == word || self.display_folder() == folder.trim_end_matches('/')
+        self.name == word || self.folder_path_in_source() == folder.trim_end_matches('/')
     }
 
     /// Whether a file or directory with this name is usual in a skill.
-    fn is_usual_skill_entry(&self, name: &str) -> bool {
+    fn is_conventional_entry_name(&self, name: &str) -> bool {
         name == self.file
             || [SKILL_JSON_FILE_NAME, TESTS_FOLDER_NAME].contains(&name)
             || COMMON_SKILL_SUBFOLDERS.contains(&name)
@@ -79,7 +79,7 @@ impl SkillCandidate {
     }
 
     /// Returns the skill's directory in the source, to be shown to users.
-    pub fn display_folder(&self) -> String {
+    pub fn folder_path_in_source(&self) -> String {
         match self.at.is_empty() {
             true => ".".to_owned(),
             false => self.at.join("/"),
@@ -107,7 +107,7 @@ pub async fn find_skill_candidates(tree: &SkillSourceTree) -> anyhow::Result<Ski
         if *kind != SkillSourceEntryKind::File
             || !file.eq_ignore_ascii_case(SKILL_FILE_NAME)
             || folder.len() > MAX_SKILL_FOLDER_DEPTH
-            || skipped_directory_depth(folder).is_some()
+            || skipped_path_prefix_len(folder).is_some()
         {
             continue;
         }
@@ -195,7 +195,8 @@ pub async fn read_skill_bundle(
         .collect();
     let mut tops = inner.keys().filter_map(|names| names.first());
     let is_project = !is_whole
-        && tops.any(|top| !is_skipped_folder_name(top) && !candidate.is_usual_skill_entry(top));
+        && tops
+            .any(|top| !is_skipped_folder_name(top) && !candidate.is_conventional_entry_name(top));
     let cited = match is_project {
         true => {
             let names = candidate.at.iter().chain([&candidate.file]);
@@ -219,7 +220,7 @@ pub async fn read_skill_bundle(
             && (!is_project
                 || (names.len() == 1 && is_own)
                 || (names.len() > 1 && COMMON_SKILL_SUBFOLDERS.contains(&first))
-                || is_cited_skill_path(names, &cited))
+                || skill_text_mentions_path(names, &cited))
     };
     let mut wanted = Vec::new();
     let mut left_out = BTreeMap::new();
@@ -280,7 +281,7 @@ fn find_path_like_words(text: &str) -> BTreeSet<String> {
 
 /// Whether `cited`, the lower-case paths that a skill mentions, contains the file with the path
 /// components `names` or one of its parent directories.
-fn is_cited_skill_path(names: &[String], cited: &BTreeSet<String>) -> bool {
+fn skill_text_mentions_path(names: &[String], cited: &BTreeSet<String>) -> bool {
     let path = names.join("/").to_lowercase();
     let mut folders = path
         .match_indices('/')
@@ -323,7 +324,7 @@ mod tests {
         let found = find_skill_candidates(&tree(paths, root)).await.unwrap().all;
         found
             .iter()
-            .map(|one| format!("{} {}", one.name, one.display_folder()))
+            .map(|one| format!("{} {}", one.name, one.folder_path_in_source()))
             .collect()
     }
 

@@ -16,13 +16,13 @@ use super::super::place;
 use super::super::source;
 use rind_lib::disk::acquire_file_lock;
 use rind_lib::skill::{
-    MachineWithEverything, SKILL_FILE_NAME, SKILLS_FOLDER_NAME, SkillSearchDirectory, Source,
-    discover, key,
+    AllRequirementsMetLookup, SKILL_FILE_NAME, SKILLS_FOLDER_NAME, SkillSearchDirectory, Source,
+    discover_skills, normalize_skill_name,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LockedSkill {
+pub struct SkillLockFileEntry {
     /// Source of the skill, an absolute path.
     pub source: source::PluginSource,
     /// Directory of the skill in the source; `None` if the source itself is the skill.
@@ -37,10 +37,10 @@ pub struct LockedSkill {
     pub key: Option<String>,
 }
 
-impl LockEntry for LockedSkill {
+impl LockEntry for SkillLockFileEntry {
     const FILE_NAME: &'static str = "skills.lock.toml";
     const TABLE: &'static str = "skills";
-    const HEAD: &'static str = "# Written by `rind skill install` and `remove`.";
+    const HEADER_COMMENT: &'static str = "# Written by `rind skill install` and `remove`.";
 
     fn digest(&self) -> &str {
         &self.digest
@@ -51,7 +51,7 @@ impl LockEntry for LockedSkill {
     }
 }
 
-impl LockedSkill {
+impl SkillLockFileEntry {
     /// Returns source, directory and commit as one text, to be shown to users.
     pub fn display_origin(&self) -> String {
         let within = self.within.iter().map(|within| format!("/{within}"));
@@ -69,7 +69,7 @@ impl LockedSkill {
 
 /// State of a skill name in the directory of skills: whether the name is used, and by which files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SkillNameUsage {
+pub enum SkillNameState {
     /// Unused: no file has the name, and no skill was installed under it.
     Free,
     Installed,
@@ -98,7 +98,7 @@ pub enum SkillInstallResult {
 pub struct InstalledSkillStore {
     pub skills: PathBuf,
     lock_path: PathBuf,
-    lock: LockFile<LockedSkill>,
+    lock: LockFile<SkillLockFileEntry>,
     /// Names in use in the directory of skills, each with the path that uses it.
     taken: Vec<(String, PathBuf)>,
     /// Lock on the store, held until the command ends.
@@ -109,12 +109,12 @@ impl InstalledSkillStore {
     /// Opens the store, after waiting until no other command uses it. Calls `waits` first if it has
     /// to wait.
     pub fn open_and_lock_store(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
-        let lock_path = config.join(LockedSkill::FILE_NAME);
+        let lock_path = config.join(SkillLockFileEntry::FILE_NAME);
         let exclusive = acquire_file_lock(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let skills = config.join(SKILLS_FOLDER_NAME);
         place::remove_temporary_folders(&skills);
-        let mut lock = LockFile::<LockedSkill>::read_file(&lock_path)?;
+        let mut lock = LockFile::<SkillLockFileEntry>::read_file(&lock_path)?;
         lock.complete_interrupted_replacements(|name| {
             place::compute_folder_digest(&skills.join(name))
         });
@@ -145,7 +145,7 @@ impl InstalledSkillStore {
         self.lock.keys.get(own).map(String::as_str)
     }
 
-    pub fn determine_skill_name_usage(&self, name: &str) -> SkillNameUsage {
+    pub fn determine_skill_name_state(&self, name: &str) -> SkillNameState {
         let own = self.exact_installed_skill_name(name);
         let Some(locked) = self.lock.entries.get(&own) else {
             let place = self.skills.join(name);
@@ -154,20 +154,20 @@ impl InstalledSkillStore {
                 .paths_using_skill_name(name)
                 .find(|path| **path == place);
             let own = own.or_else(|| there.next()).cloned();
-            return own.map_or(SkillNameUsage::Free, SkillNameUsage::Own);
+            return own.map_or(SkillNameState::Free, SkillNameState::Own);
         };
         let folder = self.skills.join(&own);
         match place::compute_folder_digest(&folder) {
-            _ if folder.symlink_metadata().is_err() => SkillNameUsage::Gone,
-            Some(digest) if digest == locked.digest => SkillNameUsage::Installed,
-            _ => SkillNameUsage::Edited,
+            _ if folder.symlink_metadata().is_err() => SkillNameState::Gone,
+            Some(digest) if digest == locked.digest => SkillNameState::Installed,
+            _ => SkillNameState::Edited,
         }
     }
 
     /// Lists the paths that use `name` in any spelling. If there are several, a session loads only
     /// one of them.
     fn paths_using_skill_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
-        let name = key(name);
+        let name = normalize_skill_name(name);
         let named = self.taken.iter().filter(move |(taken, _)| *taken == name);
         named.map(|(_, path)| path)
     }
@@ -177,7 +177,7 @@ impl InstalledSkillStore {
     pub fn predict_skill_install_result(
         &self,
         name: &str,
-        new: &LockedSkill,
+        new: &SkillLockFileEntry,
         is_forced: bool,
         may_change_source: bool,
     ) -> anyhow::Result<SkillInstallResult> {
@@ -186,7 +186,7 @@ impl InstalledSkillStore {
             own == name,
             "{own} is already installed, and its name counts as the same; `rind skill remove {own}` first, or give this one another name with --name"
         );
-        let place = self.determine_skill_name_usage(name);
+        let place = self.determine_skill_name_state(name);
         let mut others = self.paths_using_skill_name(name);
         if let Some(other) = others.find(|path| **path != self.skills.join(name)) {
             bail!(
@@ -202,7 +202,7 @@ impl InstalledSkillStore {
                 locked.display_origin(),
                 new.display_origin()
             );
-            if place == SkillNameUsage::Installed {
+            if place == SkillNameState::Installed {
                 return Ok(match locked.digest == new.digest {
                     true => SkillInstallResult::Unchanged,
                     false => SkillInstallResult::Replaced,
@@ -210,10 +210,10 @@ impl InstalledSkillStore {
             }
         }
         match place {
-            SkillNameUsage::Free | SkillNameUsage::Gone | SkillNameUsage::Installed => {
+            SkillNameState::Free | SkillNameState::Gone | SkillNameState::Installed => {
                 Ok(SkillInstallResult::Installed)
             }
-            SkillNameUsage::Edited => {
+            SkillNameState::Edited => {
                 ensure!(
                     is_forced,
                     "{name} was changed since it was installed, in {}; copy your changes and pass --force, which moves it to .kept in the same folder, or give this one another name with --name",
@@ -221,7 +221,7 @@ impl InstalledSkillStore {
                 );
                 Ok(SkillInstallResult::Forced)
             }
-            SkillNameUsage::Own(path) => {
+            SkillNameState::Own(path) => {
                 ensure!(
                     is_forced,
                     "{} already exists and was not installed; give this one another name with --name, or pass --force, which moves yours to .kept in the same folder",
@@ -238,7 +238,7 @@ impl InstalledSkillStore {
         &mut self,
         name: &str,
         files: &FileContentsByPath,
-        new: LockedSkill,
+        new: SkillLockFileEntry,
         change: SkillInstallResult,
     ) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.skills.join(name);
@@ -265,9 +265,7 @@ impl InstalledSkillStore {
         let skills = &self.skills;
         let put = || {
             let kept = match change {
-                SkillInstallResult::Forced => {
-                    Some(place::move_to_undiscovered_folder(&folder, skills)?)
-                }
+                SkillInstallResult::Forced => Some(place::move_to_backup_folder(&folder, skills)?),
                 _ => None,
             };
             let put = staged.map_or(Ok(()), |staged| staged.move_staged_install_to(&folder));
@@ -290,25 +288,25 @@ impl InstalledSkillStore {
     pub fn remove_skill(
         &mut self,
         name: &str,
-        place: &SkillNameUsage,
+        place: &SkillNameState,
     ) -> anyhow::Result<Option<PathBuf>> {
         let own = self.exact_installed_skill_name(name);
         let folder = match place {
-            SkillNameUsage::Own(path) => path.clone(),
+            SkillNameState::Own(path) => path.clone(),
             _ => self.skills.join(&own),
         };
         let mut lock = self.lock.clone();
         lock.entries.remove(&own);
         let _exchange = place::lock_out_package_readers(&self.skills)?;
         let kept = match place {
-            SkillNameUsage::Own(_) | SkillNameUsage::Edited => {
-                Some(place::move_to_undiscovered_folder(&folder, &self.skills)?)
+            SkillNameState::Own(_) | SkillNameState::Edited => {
+                Some(place::move_to_backup_folder(&folder, &self.skills)?)
             }
-            SkillNameUsage::Installed => {
+            SkillNameState::Installed => {
                 place::remove_installed_path(&folder, &self.skills)?;
                 None
             }
-            SkillNameUsage::Free | SkillNameUsage::Gone => None,
+            SkillNameState::Free | SkillNameState::Gone => None,
         };
         lock.write_file(&self.lock_path)?;
         self.lock = lock;
@@ -322,7 +320,7 @@ fn find_name_in_any_spelling<'a>(
     names: impl Iterator<Item = &'a String> + Clone,
     name: &str,
 ) -> Option<&'a String> {
-    let is_same = |own: &&String| key(own) == key(name);
+    let is_same = |own: &&String| normalize_skill_name(own) == normalize_skill_name(name);
     names
         .clone()
         .find(|own| *own == name)
@@ -338,18 +336,18 @@ pub fn skill_names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_flat = name.to_lowercase().ends_with(".md");
         let stem = name.get(..name.len().saturating_sub(3));
-        let stem = stem.filter(|_| is_flat).map(key);
-        let names = stem.into_iter().chain([key(&name)]);
+        let stem = stem.filter(|_| is_flat).map(normalize_skill_name);
+        let names = stem.into_iter().chain([normalize_skill_name(&name)]);
         names.map(move |name| (name, entry.path()))
     });
     let root = SkillSearchDirectory::new(Source::User, skills.to_owned());
-    let found = discover(&[root], &[], &MachineWithEverything);
+    let found = discover_skills(&[root], &[], &AllRequirementsMetLookup);
     let deeper = found.skill_locations().map(|(name, path, _)| {
         let is_file = path
             .file_name()
             .is_some_and(|name| name.eq_ignore_ascii_case(SKILL_FILE_NAME));
         let folder = path.parent().filter(|_| is_file).unwrap_or(path);
-        (key(name), folder.to_owned())
+        (normalize_skill_name(name), folder.to_owned())
     });
     // `discover` returns the skills directly in `skills` a second time; duplicate paths do no harm.
     tops.chain(deeper).collect()

@@ -44,7 +44,7 @@ pub(super) enum SkillSourceEntryKind {
 /// Directories that sessions ignore are skipped, for example hidden ones. Exceptions are
 /// directories such as `.claude/skills`, which contain skills, and `skills/.curated`, which are
 /// separate collections.
-pub(super) fn skipped_directory_depth(folders: &[String]) -> Option<usize> {
+pub(super) fn skipped_path_prefix_len(folders: &[String]) -> Option<usize> {
     let mut above = "";
     let mut folders = folders.iter().zip(1..).peekable();
     while let Some((name, n_names)) = folders.next() {

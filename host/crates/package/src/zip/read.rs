@@ -18,7 +18,7 @@ use crate::contents::{
 };
 
 /// Size in bytes of the end-of-central-directory record, without a comment.
-const END_OF_CENTRAL_DIRECTORY_BYTES: usize = 22;
+const MIN_END_OF_CENTRAL_DIRECTORY_BYTES: usize = 22;
 
 /// Flag of an entry whose sizes are in a data descriptor after the file; the sizes in its header
 /// may be 0.
@@ -68,7 +68,7 @@ impl<'a> ZipHeaderReader<'a> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn take_zip_size(&mut self) -> anyhow::Result<usize> {
+    fn take_size_or_offset(&mut self) -> anyhow::Result<usize> {
         let size = self.take_u32()?;
         ensure!(
             size != u32::MAX,
@@ -159,7 +159,7 @@ fn read_central_directory(
 ) -> anyhow::Result<(Vec<ZipCentralDirectoryEntry<'_>>, usize)> {
     let end_at = bytes
         .len()
-        .checked_sub(END_OF_CENTRAL_DIRECTORY_BYTES)
+        .checked_sub(MIN_END_OF_CENTRAL_DIRECTORY_BYTES)
         .context("it is truncated")?;
     let mut end = ZipHeaderReader {
         rest: bytes.get(end_at..).unwrap_or_default(),
@@ -172,7 +172,7 @@ fn read_central_directory(
     let disks = (end.take_u16()?, end.take_u16()?);
     let n_here = usize::from(end.take_u16()?);
     let n_entries = usize::from(end.take_u16()?);
-    let (size, offset) = (end.take_zip_size()?, end.take_zip_size()?);
+    let (size, offset) = (end.take_size_or_offset()?, end.take_size_or_offset()?);
     let n_comment = end.take_u16()?;
     ensure!(
         disks == (0, 0) && n_here == n_entries && n_comment == 0,
@@ -212,7 +212,7 @@ fn read_central_directory_entry<'a>(
     // Skip the internal attributes, which contain whether the file is text.
     reader.take_header_bytes(2)?;
     let attributes = reader.take_u32()?;
-    let offset = reader.take_zip_size()?;
+    let offset = reader.take_size_or_offset()?;
     let name = reader.take_header_bytes(lengths.0)?;
     check_extra_fields(reader.take_header_bytes(lengths.1)?)?;
     reader.take_header_bytes(n_comment)?;
@@ -236,8 +236,8 @@ fn read_common_entry_fields(
         flags,
         method,
         crc: reader.take_u32()?,
-        packed_bytes: reader.take_zip_size()?,
-        bytes: reader.take_zip_size()?,
+        packed_bytes: reader.take_size_or_offset()?,
+        bytes: reader.take_size_or_offset()?,
     };
     let lengths = (
         usize::from(reader.take_u16()?),
@@ -299,8 +299,8 @@ fn find_compressed_bytes<'a>(
         }
         let sizes = (
             reader.take_u32()?,
-            reader.take_zip_size()?,
-            reader.take_zip_size()?,
+            reader.take_size_or_offset()?,
+            reader.take_size_or_offset()?,
         );
         ensure!(
             sizes == (common.crc, common.packed_bytes, common.bytes),

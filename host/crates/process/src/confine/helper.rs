@@ -37,7 +37,7 @@ pub(super) const RUN_UNCONFINED_ARGUMENT: &str = "--keep";
 pub fn main(
     args: impl Iterator<Item = OsString>,
 ) -> Result<(String, ExitCode), (String, ExitCode)> {
-    run_helper_stage(args).map_err(|obstacle| {
+    run_helper_with_arguments(args).map_err(|obstacle| {
         let code = match obstacle {
             ConfinementFailureReason::Missing(_) => MISSING_KERNEL_FEATURE_EXIT_CODE,
             ConfinementFailureReason::Failed(_) => CANNOT_RUN_EXIT_CODE,
@@ -47,11 +47,13 @@ pub fn main(
 }
 
 #[cfg(target_os = "linux")]
-fn run_helper_stage(
+fn run_helper_with_arguments(
     mut args: impl Iterator<Item = OsString>,
 ) -> Result<(String, ExitCode), ConfinementFailureReason> {
     use super::namespaces::{MAP_USER_IDS_ARGUMENT, map_users_in_parent_namespace};
-    use super::supervise::{SECOND_STAGE_ARGUMENT, run_unconfined_program, supervise_program};
+    use super::supervise::{
+        SECOND_CONFINEMENT_STAGE_ARGUMENT, run_unconfined_program, supervise_program,
+    };
     let first = args.next().unwrap_or_default();
     let silent = |code| (String::new(), code);
     if first == TEST_CONFINEMENT_ARGUMENT {
@@ -61,7 +63,7 @@ fn run_helper_stage(
         map_users_in_parent_namespace()?;
         return Ok(silent(ExitCode::SUCCESS));
     }
-    if first == SECOND_STAGE_ARGUMENT {
+    if first == SECOND_CONFINEMENT_STAGE_ARGUMENT {
         let policy = parse_confinement_rules(&args.next().unwrap_or_default())?;
         return run_second_confinement_stage(policy, args.collect()).map(silent);
     }
@@ -80,14 +82,16 @@ fn run_helper_stage(
 const CANNOT_CONFINE_ERROR_PREFIX: &str = "cannot confine the command";
 
 #[cfg(not(target_os = "linux"))]
-fn run_helper_stage(
+fn run_helper_with_arguments(
     _args: impl Iterator<Item = OsString>,
 ) -> Result<(String, ExitCode), ConfinementFailureReason> {
-    Err(ConfinementFailureReason::Missing(ONLY_LINUX.to_owned()))
+    Err(ConfinementFailureReason::Missing(
+        LINUX_REQUIRED_MESSAGE.to_owned(),
+    ))
 }
 
 #[cfg(not(target_os = "linux"))]
-const ONLY_LINUX: &str = "only Linux supports this";
+const LINUX_REQUIRED_MESSAGE: &str = "only Linux supports this";
 
 fn format_helper_argument_error(error: serde_json::Error) -> String {
     format!("the helper that confines the command got invalid arguments: {error}")
@@ -117,7 +121,7 @@ fn run_second_confinement_stage(
     policy: ConfinementRules,
     program: Vec<OsString>,
 ) -> Result<ExitCode, ConfinementFailureReason> {
-    use super::{PROGRAM_ONLY_VARIABLE_PREFIX, kernel, limits, namespaces, rights, supervise};
+    use super::{RENAMED_LOADER_VARIABLE_PREFIX, kernel, limits, namespaces, rights, supervise};
     use crate::environment::variables_of_this_process;
     limits::die_with_parent();
     let confined =
@@ -126,7 +130,7 @@ fn run_second_confinement_stage(
         confined(ConfinementFailureReason::from_system_error(what, &error))
     };
     if let NamespaceIsolation::Namespaces { base, mounts } = &policy.around {
-        namespaces::make_file_view_root(base, mounts).map_err(confined)?;
+        namespaces::build_and_pivot_to_new_root(base, mounts).map_err(confined)?;
         namespaces::limit_namespace_processes(policy.limits.processes);
     }
     limits::prefer_this_process_for_oom_kill();
@@ -153,7 +157,7 @@ fn run_second_confinement_stage(
         // Give variables that `rename_dynamic_loader_variables` renamed their original names.
         if let Some(own) = name
             .to_str()
-            .and_then(|name| name.strip_prefix(PROGRAM_ONLY_VARIABLE_PREFIX))
+            .and_then(|name| name.strip_prefix(RENAMED_LOADER_VARIABLE_PREFIX))
         {
             command.env_remove(&name).env(own, value);
         }
@@ -180,7 +184,7 @@ fn run_second_confinement_stage(
         niceness: limits::COMMAND_NICENESS,
         ..kernel::ProcessStartAttributes::default()
     };
-    kernel::set_process_start_attributes(&mut command, start);
+    kernel::set_session_niceness_and_cgroup_at_start(&mut command, start);
     let child = command.process_group(0).spawn().map_err(failed)?;
     rights::drop_every_capability().map_err(rights)?;
     let id = i64::from(child.id());
@@ -246,7 +250,9 @@ fn can_listen_on_loopback() -> bool {
 fn restrict_this_process(
     _policy: &ConfinementRules,
 ) -> Result<ConfinementReport, ConfinementFailureReason> {
-    Err(ConfinementFailureReason::Missing(ONLY_LINUX.to_owned()))
+    Err(ConfinementFailureReason::Missing(
+        LINUX_REQUIRED_MESSAGE.to_owned(),
+    ))
 }
 
 /// Confines this process, which must be single-threaded, to one directory. Programs and libraries

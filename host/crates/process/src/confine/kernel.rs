@@ -164,7 +164,10 @@ pub(super) struct ProcessStartAttributes {
 /// Makes `command` start its program with the attributes in `start`. Failures to set an attribute
 /// are ignored. This process must be single-threaded.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
-pub(super) fn set_process_start_attributes(command: &mut Command, start: ProcessStartAttributes) {
+pub(super) fn set_session_niceness_and_cgroup_at_start(
+    command: &mut Command,
+    start: ProcessStartAttributes,
+) {
     let prepare = move || {
         if start.session {
             let _ = rustix::process::setsid();

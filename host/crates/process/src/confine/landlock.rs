@@ -62,7 +62,7 @@ pub(super) fn restrict_files_and_tcp(
 /// Moves this process, which must be single-threaded, and its descendants into their own signal
 /// domain. Returns whether it is certain that these processes cannot signal processes outside of
 /// the domain (Linux 6.12 or newer).
-pub(super) fn isolate_signal_domain() -> bool {
+pub(super) fn confine_signals_to_descendants() -> bool {
     let Some(parent) = rustix::process::getppid() else {
         return false;
     };

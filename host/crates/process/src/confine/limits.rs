@@ -63,14 +63,13 @@ const RLIMIT_NICE_CONVERSION_BASE: u64 = 20;
 
 /// Addition to the process limit on kernels that count the user's other processes and threads
 /// together with those of a command. Suffices for a complete desktop session.
-const OTHER_USER_PROCESSES_ALLOWANCE: u64 = 12_288;
+const SAME_USER_PROCESSES_ALLOWANCE: u64 = 12_288;
 
 impl Limits {
     /// Returns the process limit to set on kernels that also count the user's other processes.
     #[must_use]
     pub fn per_user_process_limit(&self) -> u64 {
-        self.processes
-            .saturating_add(OTHER_USER_PROCESSES_ALLOWANCE)
+        self.processes.saturating_add(SAME_USER_PROCESSES_ALLOWANCE)
     }
 }
 

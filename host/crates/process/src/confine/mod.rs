@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 use super::ProcessSpec;
 use super::cgroup::ProcessCgroup;
 use super::environment::{is_program_in_path, set_environment_variable};
-use super::group::ProcessTreeResources;
+use super::group::ProcessTreeOwnedResources;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, deny_process_inspection, die_with_parent, limit_memory_and_cpu};
 pub use obstacle::ConfinementFailureReason;
@@ -62,7 +62,8 @@ pub use probe::{
 use rind_base::beneath::real_path;
 use rind_base::disk::TemporaryFolder;
 pub use system::{
-    SAFE_DEVICE_PATHS, list_tool_folders_in_env, list_tool_folders_in_home, readable_system_paths,
+    SAFE_DEVICE_PATHS, list_tool_folders_in_home, list_toolchain_folders_in_env,
+    readable_system_paths,
 };
 use view::{FileViewMountPlan, IN_MEMORY_FOLDERS, MAX_DEV_SHM_BYTES};
 
@@ -216,7 +217,7 @@ impl ConfinementPermissions {
             program: self.helper.clone().into(),
             args,
             env,
-            kept: ProcessTreeResources {
+            kept: ProcessTreeOwnedResources {
                 n_keepers: policy.around.n_helper_processes(),
                 temporary: Some(temporary),
                 cgroup,
@@ -249,7 +250,7 @@ impl ConfinementPermissions {
         let around = match &self.mechanism {
             ConfinementMechanism::Landlock => NamespaceIsolation::Nothing,
             ConfinementMechanism::Namespaces => NamespaceIsolation::Namespaces {
-                base: temporary.join(VIEW_MOUNT_POINT_NAME),
+                base: temporary.join(NEW_ROOT_MOUNT_POINT_NAME),
                 mounts: plan.plan_mounts(),
             },
             ConfinementMechanism::Bwrap(bwrap) => NamespaceIsolation::Program(
@@ -299,7 +300,7 @@ pub fn set_close_on_exec_on_all_fds() -> io::Result<()> {
 
 /// Returns the command line of the helper for an unconfined process. The first stage of the helper
 /// starts the process and reaps orphaned descendants.
-pub(super) fn wrap_in_unconfined_helper(
+pub(super) fn wrap_in_helper_without_confinement(
     helper: &Path,
     process: &ProcessSpec,
 ) -> io::Result<ConfinementHelperCommand> {
@@ -317,7 +318,7 @@ pub(super) fn wrap_in_unconfined_helper(
         program: helper.into(),
         args,
         env: process.env.clone(),
-        kept: ProcessTreeResources {
+        kept: ProcessTreeOwnedResources {
             n_keepers: 1,
             temporary: None,
             cgroup,
@@ -326,7 +327,7 @@ pub(super) fn wrap_in_unconfined_helper(
 }
 
 /// Prefix for the names of environment variables that apply to the program but not to the helper.
-const PROGRAM_ONLY_VARIABLE_PREFIX: &str = "RIND_FOR_PROGRAM_";
+const RENAMED_LOADER_VARIABLE_PREFIX: &str = "RIND_FOR_PROGRAM_";
 
 /// Renames environment variables that make the dynamic loader load code from other paths, because
 /// the helper must not run code that a command wrote to such a path. The helper passes the
@@ -335,7 +336,7 @@ fn rename_dynamic_loader_variables(env: &mut [(OsString, OsString)]) {
     for (name, _) in env {
         let bytes = name.as_encoded_bytes();
         if bytes.starts_with(b"LD_") || bytes == b"GLIBC_TUNABLES" || bytes == b"GCONV_PATH" {
-            let mut renamed = OsString::from(PROGRAM_ONLY_VARIABLE_PREFIX);
+            let mut renamed = OsString::from(RENAMED_LOADER_VARIABLE_PREFIX);
             renamed.push(&*name);
             *name = renamed;
         }
@@ -392,13 +393,13 @@ pub(super) struct ConfinementHelperCommand {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) kept: ProcessTreeResources,
+    pub(super) kept: ProcessTreeOwnedResources,
 }
 
 /// Names in the temporary directory: a cache directory, the mount point of the view, and the git
 /// configuration file.
 const CACHE_FOLDER_NAME: &str = "cache";
-const VIEW_MOUNT_POINT_NAME: &str = "view";
+const NEW_ROOT_MOUNT_POINT_NAME: &str = "view";
 const GIT_CONFIG_FILE_NAME: &str = "gitconfig";
 
 /// Prefix of the names of temporary directories.
@@ -406,7 +407,7 @@ const TEMPORARY_FOLDER_NAME_PREFIX: &str = "rind-command-";
 
 fn create_confinement_folder(git_settings: &str) -> io::Result<TemporaryFolder> {
     let folder = TemporaryFolder::new(TEMPORARY_FOLDER_NAME_PREFIX)?;
-    for name in [CACHE_FOLDER_NAME, VIEW_MOUNT_POINT_NAME] {
+    for name in [CACHE_FOLDER_NAME, NEW_ROOT_MOUNT_POINT_NAME] {
         std::fs::create_dir(folder.path().join(name))?;
     }
     std::fs::write(folder.path().join(GIT_CONFIG_FILE_NAME), git_settings)?;

@@ -2,7 +2,7 @@
 //! sees only the files that are mounted into its view.
 //!
 //! Start from [`enter_namespaces`], which the first stage of the helper calls; the second stage
-//! calls [`make_file_view_root`].
+//! calls [`build_and_pivot_to_new_root`].
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -27,7 +27,7 @@ use super::{HIDDEN_HELPER_SUBCOMMAND, kernel, rights};
 pub(super) const MAP_USER_IDS_ARGUMENT: &str = "--map";
 
 /// Mount options of the root of the view, which contains only mount points and symlinks.
-const VIEW_ROOT_MOUNT_OPTIONS: &CStr = c"size=4m,mode=755";
+const NEW_ROOT_MOUNT_OPTIONS: &CStr = c"size=4m,mode=755";
 
 /// Smallest process limit that the kernel accepts for a PID namespace.
 pub(super) const MIN_PID_NAMESPACE_PROCESS_LIMIT: u64 = 301;
@@ -60,13 +60,13 @@ pub(super) fn enter_namespaces(network: bool) -> Result<(), ConfinementFailureRe
         // works.
         let _ = kernel::enable_loopback();
     }
-    rights::keep_only_capabilities(SECOND_STAGE_CAPABILITIES)
+    rights::keep_only_capabilities(CONFINEMENT_SETUP_CAPABILITIES)
         .map_err(|error| ConfinementFailureReason::from_system_error("capabilities", &error))
 }
 
 /// Capabilities that the second stage of the helper needs inside the namespaces: `SETPCAP` to drop
 /// capabilities, and `SYS_ADMIN` to mount.
-const SECOND_STAGE_CAPABILITIES: CapabilitySet =
+const CONFINEMENT_SETUP_CAPABILITIES: CapabilitySet =
     CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
 
 fn map_own_user(user: u32, group: u32) -> Result<(), ConfinementFailureReason> {
@@ -137,7 +137,7 @@ pub(super) fn map_users_in_parent_namespace() -> Result<(), String> {
 
 /// Builds the view of the file system and makes it the root directory. `base` is an existing
 /// directory on which the view is mounted until then.
-pub(super) fn make_file_view_root(
+pub(super) fn build_and_pivot_to_new_root(
     base: &Path,
     mounts: &[FileViewMount],
 ) -> Result<(), ConfinementFailureReason> {
@@ -152,7 +152,7 @@ pub(super) fn make_file_view_root(
         MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
     )
     .map_err(|error| failed("keep mounts of", Path::new("/"), error.into()))?;
-    mount_tmpfs(base, VIEW_ROOT_MOUNT_OPTIONS).map_err(|error| failed("mount", base, error))?;
+    mount_tmpfs(base, NEW_ROOT_MOUNT_OPTIONS).map_err(|error| failed("mount", base, error))?;
     for mount in mounts {
         add_mount(base, mount).map_err(|error| failed("mount", &mount.at, error))?;
     }
@@ -184,7 +184,7 @@ fn enter_new_root() -> io::Result<std::os::fd::OwnedFd> {
 }
 
 fn add_mount(base: &Path, mount: &FileViewMount) -> io::Result<()> {
-    let at = path_inside_mount_base(base, &mount.at);
+    let at = join_path_under_base(base, &mount.at);
     match &mount.what {
         MountSource::ReadOnly(source) => bind_mount(
             source,
@@ -246,7 +246,7 @@ fn make_folder(at: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(at)
 }
 
-fn path_inside_mount_base(base: &Path, at: &Path) -> PathBuf {
+fn join_path_under_base(base: &Path, at: &Path) -> PathBuf {
     base.join(at.strip_prefix("/").unwrap_or(at))
 }
 

@@ -142,17 +142,16 @@ pub async fn test_confinement(
     create_private_folder(forbidden).map_err(broken)?;
     let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
-    let bait = ConfinementTrialServers::new();
+    let bait = ServersForbiddenInTrial::new();
     let trial = ConfinementTrialRequest {
         forbidden: outside.path().to_owned(),
         host: std::process::id(),
         network: confinement.network,
-        host_port: bait.port(),
+        host_port: bait.tcp_port(),
         host_socket: bait.socket_name.clone(),
         is_apart: confinement.mechanism.hides_outside_files_and_processes(),
         processes: confinement.limits.processes,
-        is_counted: ParentCgroup::find_cgroup_parent()
-            .is_ok_and(ParentCgroup::can_limit_process_count),
+        is_counted: ParentCgroup::find_usable().is_ok_and(ParentCgroup::can_limit_process_count),
         report: ConfinementReport::default(),
     };
     let trial = serde_json::to_string(&trial).map_err(|error| broken(error.into()))?;
@@ -220,14 +219,14 @@ pub async fn test_confinement(
 }
 
 /// Servers that the host runs during a trial and that a confined program must not reach.
-struct ConfinementTrialServers {
+struct ServersForbiddenInTrial {
     tcp: Option<std::net::TcpListener>,
     socket_name: String,
     #[cfg(target_os = "linux")]
     _socket: Option<std::os::unix::net::UnixListener>,
 }
 
-impl ConfinementTrialServers {
+impl ServersForbiddenInTrial {
     fn new() -> Self {
         let socket_name = format!("rind-canary-{}", rind_base::clock::new_uuid_v7());
         Self {
@@ -243,7 +242,7 @@ impl ConfinementTrialServers {
         }
     }
 
-    fn port(&self) -> u16 {
+    fn tcp_port(&self) -> u16 {
         let address = self.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
         address.map_or(0, |address| address.port())
     }
@@ -327,7 +326,7 @@ impl ConfinementTrialRequest {
         if self.is_apart {
             hole(self.forbidden.exists(), "see files outside its folders");
             hole(
-                count_visible_processes() > MAX_VISIBLE_TRIAL_PROCESSES,
+                count_visible_processes() > MAX_PROCESSES_VISIBLE_IN_TRIAL_NAMESPACE,
                 "see processes outside",
             );
         }
@@ -348,7 +347,7 @@ impl ConfinementTrialRequest {
 
 /// Maximum number of processes that are visible inside a PID namespace during the trial: its first
 /// process, and the trial itself.
-const MAX_VISIBLE_TRIAL_PROCESSES: usize = 2;
+const MAX_PROCESSES_VISIBLE_IN_TRIAL_NAMESPACE: usize = 2;
 
 fn count_visible_processes() -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -132,7 +132,7 @@ const ALWAYS_REFUSED_SYSCALLS: &[SyscallNumbersRow] = &[
 /// System calls that are refused with any arguments if processes of other programs are visible:
 /// shared memory, semaphores and queues outside the file system, and the memory layout of a
 /// process.
-const REFUSED_SYSCALLS_IF_OTHERS_VISIBLE: &[SyscallNumbersRow] = &[
+const SYSCALLS_REFUSED_IF_OTHER_PROCESSES_VISIBLE: &[SyscallNumbersRow] = &[
     ("shmget", Some(29), Some(194)),
     ("shmat", Some(30), Some(196)),
     ("shmctl", Some(31), Some(195)),
@@ -308,7 +308,7 @@ fn refused_syscall_rules(
         add_syscall_refusal_rules(&mut rules, row, build_setuid_bit_rules(*argument, *when)?);
     }
     if shares_processes {
-        for row in REFUSED_SYSCALLS_IF_OTHERS_VISIBLE {
+        for row in SYSCALLS_REFUSED_IF_OTHER_PROCESSES_VISIBLE {
             add_syscall_refusal_rules(&mut rules, row, Vec::new());
         }
         for (row, argument, kind) in OWN_PROCESS_ONLY_SYSCALLS {
@@ -503,7 +503,7 @@ mod tests {
             let of_mode = FILE_MODE_SYSCALLS.iter().map(|(row, ..)| row);
             let whole = ALWAYS_REFUSED_SYSCALLS
                 .iter()
-                .chain(REFUSED_SYSCALLS_IF_OTHERS_VISIBLE);
+                .chain(SYSCALLS_REFUSED_IF_OTHER_PROCESSES_VISIBLE);
             whole.chain(of_process).chain(of_mode).chain(single)
         };
         for of in [

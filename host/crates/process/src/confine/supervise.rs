@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::HIDDEN_HELPER_SUBCOMMAND;
-use super::kernel::{self, ProcessStartAttributes, set_process_start_attributes};
+use super::kernel::{self, ProcessStartAttributes, set_session_niceness_and_cgroup_at_start};
 use super::landlock;
 use super::limits::COMMAND_NICENESS;
 use super::namespaces::{self, OWN_EXECUTABLE_PATH};
@@ -29,7 +29,7 @@ use super::policy::{ConfinementRules, NamespaceIsolation, SocketAccess};
 use crate::tree::{IdentifiedProcess, find_living_descendants, list_own_children};
 
 /// First argument that makes the helper run the second stage. The next argument is the policy.
-pub(super) const SECOND_STAGE_ARGUMENT: &str = "--inner";
+pub(super) const SECOND_CONFINEMENT_STAGE_ARGUMENT: &str = "--inner";
 
 /// Interval at which orphaned processes are reaped while the program runs.
 const ORPHAN_REAP_INTERVAL: Timespec = Timespec {
@@ -103,20 +103,24 @@ pub(super) fn supervise_program(
             DescendantKillMethod::Namespace
         }
         NamespaceIsolation::Program(_) => DescendantKillMethod::Descendants,
-        NamespaceIsolation::Nothing if landlock::isolate_signal_domain() => {
+        NamespaceIsolation::Nothing if landlock::confine_signals_to_descendants() => {
             DescendantKillMethod::Domain
         }
         NamespaceIsolation::Nothing => DescendantKillMethod::Descendants,
     };
     command
-        .args([HIDDEN_HELPER_SUBCOMMAND, SECOND_STAGE_ARGUMENT, json])
+        .args([
+            HIDDEN_HELPER_SUBCOMMAND,
+            SECOND_CONFINEMENT_STAGE_ARGUMENT,
+            json,
+        ])
         .args(program);
     // The second stage opens the program's standard input itself. If the second stage keeps running
     // next to the program, it inherits the socket and reports the exit status. If the program
     // replaces the second stage, this process reports the exit status.
     let is_told_by_us = matches!(policy.around, NamespaceIsolation::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
-    set_process_start_attributes(
+    set_session_niceness_and_cgroup_at_start(
         &mut command,
         ProcessStartAttributes {
             session: true,
@@ -144,7 +148,7 @@ pub(super) fn run_unconfined_program(program: Vec<OsString>) -> Result<ExitCode,
     super::kernel::set_close_on_exec_on_all_fds().map_err(said)?;
     let mut command = Command::new(&name);
     command.args(words);
-    set_process_start_attributes(
+    set_session_niceness_and_cgroup_at_start(
         &mut command,
         ProcessStartAttributes {
             session: true,
@@ -307,7 +311,7 @@ fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
                 continue;
             }
             n_new += 1;
-            process.signal(Signal::STOP);
+            process.send_signal(Signal::STOP);
             // Stop all members of the process group at once, including processes that are being
             // forked. The group belongs to a process session of the confined program, so all its
             // members are processes of that program. The stopped process stays in its group, so no
@@ -321,7 +325,7 @@ fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
         }
     }
     for process in find_living_descendants(own) {
-        process.signal(Signal::KILL);
+        process.send_signal(Signal::KILL);
     }
 }
 

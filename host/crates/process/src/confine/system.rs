@@ -145,7 +145,7 @@ const READABLE_CARGO_HOME_ENTRIES: &[&str] =
 /// Returns the tool directories that the environment variables of a command name. Settings files
 /// that may contain a password or token are skipped.
 #[must_use]
-pub fn list_tool_folders_in_env(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+pub fn list_toolchain_folders_in_env(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (name, value) in env {
         if name == "CARGO_HOME" {
@@ -166,7 +166,7 @@ pub fn list_tool_folders_in_env(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
 
 /// Names of files with keys that tools keep directly in their directory, such as
 /// `~/.gem/credentials`.
-const TOOL_KEY_FILE_NAMES: &[&str] = &[
+const TOOL_CREDENTIAL_FILE_NAMES: &[&str] = &[
     ".condarc",
     ".netrc",
     ".npmrc",
@@ -181,7 +181,7 @@ const TOOL_KEY_FILE_NAMES: &[&str] = &[
 
 /// Subdirectories of a tool directory that remain readable although the directory contains a key
 /// file.
-const READABLE_SUBFOLDERS_BESIDE_KEY_FILES: &[&str] = &[
+const READABLE_TOOL_SUBFOLDER_NAMES: &[&str] = &[
     "bin",
     "bundle",
     "extensions",
@@ -196,11 +196,11 @@ const READABLE_SUBFOLDERS_BESIDE_KEY_FILES: &[&str] = &[
 /// Returns a tool directory or, if it contains a key file, only its subdirectories with programs
 /// and libraries.
 fn exclude_secrets_from_tool_folder(folder: PathBuf) -> Vec<PathBuf> {
-    let has_keys = TOOL_KEY_FILE_NAMES
+    let has_keys = TOOL_CREDENTIAL_FILE_NAMES
         .iter()
         .any(|file| folder.join(file).exists());
     match has_keys {
-        true => READABLE_SUBFOLDERS_BESIDE_KEY_FILES
+        true => READABLE_TOOL_SUBFOLDER_NAMES
             .iter()
             .map(|part| folder.join(part))
             .collect(),
@@ -279,7 +279,7 @@ mod tests {
             ("JAVA_HOME".into(), cargo.join("missing").into_os_string()),
             ("MY_HOME".into(), cargo.join("secrets").into_os_string()),
         ];
-        let opened = list_tool_folders_in_env(&env);
+        let opened = list_toolchain_folders_in_env(&env);
         assert_eq!(opened, [bin.clone(), registry.clone(), bin, registry]);
     }
 
@@ -290,9 +290,12 @@ mod tests {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();
         }
         let env = [("GEM_HOME".into(), home.path().as_os_str().to_owned())];
-        assert_eq!(list_tool_folders_in_env(&env), [home.path()]);
+        assert_eq!(list_toolchain_folders_in_env(&env), [home.path()]);
         std::fs::write(home.path().join("credentials"), "").unwrap();
-        assert_eq!(list_tool_folders_in_env(&env), [home.path().join("gems")]);
+        assert_eq!(
+            list_toolchain_folders_in_env(&env),
+            [home.path().join("gems")]
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::{CACHE_FOLDER_NAME, GIT_CONFIG_FILE_NAME};
 pub(super) const MAX_DEV_SHM_BYTES: u64 = 256 << 20;
 
 /// Maximum size in bytes of the empty directory that replaces a hidden one; 0 would mean no limit.
-const MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES: u64 = 4096;
+const MAX_MASKING_TMPFS_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileViewMount {
@@ -94,7 +94,7 @@ impl FileViewMountPlan<'_> {
         };
         for path in system_secret_paths().iter().filter(is_shown) {
             let what = if path.is_dir() {
-                MountSource::Memory(MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES)
+                MountSource::Memory(MAX_MASKING_TMPFS_BYTES)
             } else {
                 MountSource::Device(PathBuf::from("/dev/null"))
             };
@@ -131,12 +131,9 @@ impl FileViewMountPlan<'_> {
             }
         }
         let hidden = self.hidden.iter();
-        mounts.extend(hidden.map(|path| {
-            new_mount(
-                path,
-                MountSource::Memory(MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES),
-            )
-        }));
+        mounts.extend(
+            hidden.map(|path| new_mount(path, MountSource::Memory(MAX_MASKING_TMPFS_BYTES))),
+        );
     }
 
     /// Mounts the temporary directory. A private directory is also mounted at `/tmp`, because many
@@ -235,10 +232,7 @@ mod tests {
         let config = workspace.join(".config");
         assert_eq!(of(&config), Some(MountSource::Writable(config.clone())));
         let hidden = of(&config.join("rind"));
-        assert_eq!(
-            hidden,
-            Some(MountSource::Memory(MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES))
-        );
+        assert_eq!(hidden, Some(MountSource::Memory(MAX_MASKING_TMPFS_BYTES)));
         assert!(at(&workspace) < at(&config) && at(&config) < at(&config.join("rind")));
         assert_eq!(of(Path::new("/tmp/rind-x")), Some(MountSource::Folder));
     }

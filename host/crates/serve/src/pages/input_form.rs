@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::HtmlPageError;
 use crate::error::ApiError;
-use crate::routes::turns::{NewTurn, check_new_turn};
+use crate::routes::turns::{NewTurn, validate_new_turn_input};
 use crate::session_task::SessionTurnRequest;
 
 /// Input that a browser sent with a form.
@@ -35,7 +35,7 @@ impl TurnInputForm {
             queue: true,
             wait: false,
         };
-        Ok(check_new_turn(
+        Ok(validate_new_turn_input(
             new,
             self.images.into_iter().map(Ok).collect(),
         )?)

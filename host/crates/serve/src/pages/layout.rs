@@ -11,7 +11,7 @@ use crate::error::ApiError;
 pub(super) fn render_page(state: &ApiState, title: &str, content: &Markup) -> Markup {
     let n_questions = state
         .sessions
-        .question_board()
+        .pending_questions()
         .unanswered_questions(None)
         .len();
     render_page_frame(title, n_questions, content)

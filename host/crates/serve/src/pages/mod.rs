@@ -27,7 +27,7 @@ use serde::Deserialize;
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::list_open_questions;
-use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
+use crate::questions::{AnswerBody, OpenQuestion, QuestionKind};
 use crate::queued::{check_or_create_session_id, enqueue_turn_input};
 use crate::routes::sessions::{SessionRow, list_sessions};
 use input_form::{TurnInputForm, render_image_upload_field};
@@ -240,9 +240,9 @@ fn render_question_form(question: &OpenQuestion, back: &str) -> Markup {
     }
 }
 
-fn render_question_text(about: &QuestionAbout) -> Markup {
+fn render_question_text(about: &QuestionKind) -> Markup {
     match about {
-        QuestionAbout::Approval {
+        QuestionKind::Approval {
             tool,
             effect_class,
             plugin,
@@ -271,7 +271,7 @@ fn render_question_text(about: &QuestionAbout) -> Markup {
             }
             @if let Some(why) = no_always { p { small { (printable_text(why)) } } }
         },
-        QuestionAbout::Plugin {
+        QuestionKind::Plugin {
             plugin,
             text,
             form,
@@ -311,7 +311,10 @@ async fn post_question_answer(
         answer: form.answer,
         reason: form.reason.filter(|reason| !reason.trim().is_empty()),
     };
-    let answered = state.sessions.question_board().answer_question(&id, &body);
+    let answered = state
+        .sessions
+        .pending_questions()
+        .answer_question(&id, &body);
     answered.map_err(ApiError::from)?;
     // Accept only a path of this server: `//host` would redirect to another server.
     let is_own =

@@ -9,7 +9,7 @@ use rind_lib::text::printable_text;
 use super::layout::{HtmlPageError, format_utc_time, render_page, render_table};
 use super::render_workspace_field;
 use crate::ApiState;
-use crate::hook_sums::PluginSums;
+use crate::hook_sums::PluginHookCallStats;
 use crate::loop_board::LoopRow;
 use crate::routes::RequestQueryExtractor;
 use crate::routes::plugins::{LeftOutRow, PluginQuery, PluginRow, ScriptRow, list_plugins};
@@ -85,7 +85,7 @@ fn render_script_table(scripts: &[ScriptRow]) -> Markup {
     }
 }
 
-fn render_hook_failures(sums: &PluginSums) -> Markup {
+fn render_hook_failures(sums: &PluginHookCallStats) -> Markup {
     html! {
         @if let Some(last) = &sums.last_failure {
             strong { (sums.failures) } ": "
@@ -97,7 +97,7 @@ fn render_hook_failures(sums: &PluginSums) -> Markup {
     }
 }
 
-fn render_slow_hooks(sums: &PluginSums) -> Markup {
+fn render_slow_hooks(sums: &PluginHookCallStats) -> Markup {
     html! {
         @for hook in sums.hooks.iter().take(MAX_SHOWN_HOOKS_PER_PLUGIN) {
             div.hook-time {

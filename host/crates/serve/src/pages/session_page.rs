@@ -37,7 +37,7 @@ pub(super) async fn show_session_page(
         .map(|live| live.event_log().last_event_number());
     let questions = state
         .sessions
-        .question_board()
+        .pending_questions()
         .unanswered_questions(Some(&id));
     let back = format!("/sessions/{id}");
     let last = view.turns.last();
@@ -80,7 +80,7 @@ pub(super) async fn show_session_page(
 
 /// Numbers of two turns.
 #[derive(Deserialize)]
-pub(super) struct ComparedTurnNumbers {
+pub(super) struct TurnDiffQueryParameters {
     from: u32,
     to: u32,
 }
@@ -107,7 +107,7 @@ fn render_turn_compare_form(view: &SessionView, back: &str) -> Markup {
 pub(super) async fn show_turn_diff_page(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    RequestQueryExtractor(wanted): RequestQueryExtractor<ComparedTurnNumbers>,
+    RequestQueryExtractor(wanted): RequestQueryExtractor<TurnDiffQueryParameters>,
 ) -> Result<Markup, HtmlPageError> {
     let view = read_session_view(&state, &id).await?;
     let find = |n: u32| {

@@ -1,7 +1,7 @@
 //! Compares two turns. Shows the differences between the lines of their conversations as a patch.
 
 use maud::{Markup, html};
-use rind_lib::session::{Item, TurnView};
+use rind_lib::session::{TurnEventContent, TurnView};
 use similar::{ChangeTag, TextDiff};
 
 use super::waterfall::mask_and_escape_text;
@@ -60,13 +60,13 @@ fn format_conversation_lines(turn: &TurnView) -> String {
     };
     for item in &turn.items {
         match &item.item {
-            Item::Said { role, by, text, .. } => {
+            TurnEventContent::Said { role, by, text, .. } => {
                 let who = by
                     .as_deref()
                     .map_or_else(|| format!("{role:?}").to_lowercase(), mask_and_escape_text);
                 add(&who, text);
             }
-            Item::Call(call) => {
+            TurnEventContent::Call(call) => {
                 let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
                 let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
                 add(
@@ -84,24 +84,24 @@ fn format_conversation_lines(turn: &TurnView) -> String {
                 }
                 add("result", call.result.as_deref().unwrap_or_default());
             }
-            Item::Decision(decision) => {
+            TurnEventContent::Decision(decision) => {
                 add(
                     &hook_decision_text(&decision.plugin, &decision.outcome),
                     decision.reason.as_deref().unwrap_or_default(),
                 );
             }
-            Item::Subagent { task, answer, .. } => {
+            TurnEventContent::Subagent { task, answer, .. } => {
                 add("subagent", task);
                 add("its answer", answer.as_deref().unwrap_or_default());
             }
-            Item::Replaced {
+            TurnEventContent::Replaced {
                 reason, summary, ..
             } => add(
                 &format!("replaced: {}", mask_and_escape_text(reason)),
                 summary,
             ),
-            Item::Note { text } => add("note", text),
-            Item::Step { .. } | Item::Prompt { .. } => {}
+            TurnEventContent::Note { text } => add("note", text),
+            TurnEventContent::Step { .. } | TurnEventContent::Prompt { .. } => {}
         }
     }
     lines

@@ -7,7 +7,9 @@
 use maud::{Markup, html};
 use rind_lib::message::{Blob, Role};
 use rind_lib::secret::SecretScanner;
-use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
+use rind_lib::session::{
+    CallView, Decision, SessionView, TurnEventContent, TurnEventView, TurnView,
+};
 use rind_lib::text::{format_count_with_noun, printable_text};
 
 use super::layout::{format_usd, format_utc_time};
@@ -95,9 +97,9 @@ fn render_turn(turn: &TurnView, address: Option<&str>) -> Markup {
 }
 
 /// Returns the end time of an item in the session. A call ends at its start plus its duration.
-fn item_end_time(item: &ItemView) -> i64 {
+fn item_end_time(item: &TurnEventView) -> i64 {
     let taken = match &item.item {
-        Item::Call(call) => call.duration_ms.unwrap_or(0),
+        TurnEventContent::Call(call) => call.duration_ms.unwrap_or(0),
         _ => 0,
     };
     item.time.saturating_add(i64::try_from(taken).unwrap_or(0))
@@ -107,7 +109,12 @@ fn format_seconds(ms: i64) -> String {
     format!("{:.2} s", ms as f64 / 1000.0)
 }
 
-fn render_turn_item(item: &ItemView, start: i64, length: i64, address: Option<&str>) -> Markup {
+fn render_turn_item(
+    item: &TurnEventView,
+    start: i64,
+    length: i64,
+    address: Option<&str>,
+) -> Markup {
     let offset = (item.time - start).max(0);
     // Draw the bar as SVG, whose attributes can set the width, because the content security policy
     // of the page forbids inline styles.
@@ -136,20 +143,20 @@ fn render_turn_item(item: &ItemView, start: i64, length: i64, address: Option<&s
 }
 
 /// Whether an item needs attention, because it shows a failure, a refusal, or a change by a hook.
-fn does_item_need_attention(item: &Item) -> bool {
+fn does_item_need_attention(item: &TurnEventContent) -> bool {
     match item {
-        Item::Call(call) => {
+        TurnEventContent::Call(call) => {
             call.is_error || call.refused_by.is_some() || !call.decisions.is_empty()
         }
-        Item::Decision(_) => true,
-        Item::Subagent { is_error, .. } => *is_error,
+        TurnEventContent::Decision(_) => true,
+        TurnEventContent::Subagent { is_error, .. } => *is_error,
         _ => false,
     }
 }
 
-fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
+fn render_item_text(item: &TurnEventContent, address: Option<&str>) -> Markup {
     match item {
-        Item::Said {
+        TurnEventContent::Said {
             role,
             by,
             text,
@@ -165,9 +172,9 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
                 (render_images(attachments, address))
             }
         },
-        Item::Call(call) => render_tool_call(call, address),
-        Item::Decision(decision) => render_hook_decision(decision),
-        Item::Step {
+        TurnEventContent::Call(call) => render_tool_call(call, address),
+        TurnEventContent::Decision(decision) => render_hook_decision(decision),
+        TurnEventContent::Step {
             step,
             model,
             usage,
@@ -182,7 +189,7 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
                 }
             }
         },
-        Item::Subagent {
+        TurnEventContent::Subagent {
             agent,
             task,
             answer,
@@ -195,7 +202,7 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
                 @if let Some(answer) = answer { pre tabindex="0" { (mask_and_escape_text(answer)) } }
             }
         },
-        Item::Replaced {
+        TurnEventContent::Replaced {
             reason,
             removed,
             summary,
@@ -209,10 +216,12 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
                 pre tabindex="0" { (mask_and_escape_text(summary)) }
             }
         },
-        Item::Prompt { parts } => html! {
+        TurnEventContent::Prompt { parts } => html! {
             div.step { small { "system prompt of " (parts.len()) " parts" } }
         },
-        Item::Note { text } => html! { div.step { small { (mask_and_escape_text(text)) } } },
+        TurnEventContent::Note { text } => {
+            html! { div.step { small { (mask_and_escape_text(text)) } } }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rind_lib::session::SessionHead;
+use rind_lib::session::SessionSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub(crate) struct CostSum {
 }
 
 impl CostSum {
-    fn add_session(&mut self, head: &SessionHead) {
+    fn add_session(&mut self, head: &SessionSummary) {
         self.sessions += 1;
         self.turns = self.turns.saturating_add(head.turns);
         self.cost_usd += head.cost_usd;
@@ -53,7 +53,7 @@ pub(crate) async fn get_costs(State(state): State<ApiState>) -> Result<Json<Cost
 /// Returns the costs of the sessions in the store.
 pub(crate) async fn sum_session_costs(state: &ApiState) -> Result<CostList, ApiError> {
     let store = state.sessions.session_store().clone();
-    let heads = run_blocking(move || Ok(store.list_session_heads()?.rows)).await?;
+    let heads = run_blocking(move || Ok(store.list_session_summaries()?.rows)).await?;
     let mut costs = CostList::default();
     for head in &heads {
         let written = Timestamp::from_millisecond(head.updated).unwrap_or_default();

@@ -70,7 +70,7 @@ pub(crate) async fn stream_session_events(
     let after = last_id.or(query.after);
     let reader = SessionEventReader::new(
         events.clone(),
-        after.unwrap_or(events.number_before_first_event()),
+        after.unwrap_or(events.event_number_before_first_kept()),
         None,
     );
     Ok(sse_response(reader).into_response())

@@ -31,7 +31,7 @@ pub(crate) struct LoopList {
     pub(crate) loops: Vec<LoopRow>,
 }
 
-pub(crate) async fn get_loops(State(state): State<ApiState>) -> Json<LoopList> {
+pub(crate) async fn get_plugin_loops(State(state): State<ApiState>) -> Json<LoopList> {
     let loops = state.loops.build_loop_rows();
     Json(LoopList { loops })
 }

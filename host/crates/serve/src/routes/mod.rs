@@ -37,7 +37,7 @@ const PAGE_CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self
 pub(crate) fn access_checked_router(state: ApiState) -> Router {
     let access = middleware::from_fn_with_state(state.access.clone(), access::check_access);
     let forward = middleware::from_fn_with_state(state.clone(), forward::forward_request);
-    unchecked_router(state)
+    router_without_access_check(state)
         .layer(forward)
         .layer(access)
         .layer(middleware::map_response(add_security_headers))
@@ -45,7 +45,7 @@ pub(crate) fn access_checked_router(state: ApiState) -> Router {
 
 /// Returns the router for all requests. It does not check access, which callers must already have
 /// done.
-pub(crate) fn unchecked_router(state: ApiState) -> Router {
+pub(crate) fn router_without_access_check(state: ApiState) -> Router {
     let api = Router::new()
         .route("/openapi.json", get(openapi::get_openapi))
         .route(
@@ -65,7 +65,7 @@ pub(crate) fn unchecked_router(state: ApiState) -> Router {
         .route("/questions/{id}", post(questions::post_question_answer))
         .route("/plugins", get(plugins::get_plugins))
         .route("/costs", get(costs::get_costs))
-        .route("/loops", get(loops::get_loops))
+        .route("/loops", get(loops::get_plugin_loops))
         .route("/loops/{id}/events", post(loops::send_loop_event))
         .route("/loops/{id}/messages", post(loops::send_loop_message))
         .fallback(unknown_path_error);
@@ -114,8 +114,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBodyExtractor<T
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match Json::<DeserializedFromObject<T>>::from_request(request, state).await {
-            Ok(Json(DeserializedFromObject(body))) => Ok(Self(body)),
+        match Json::<JsonObjectOnlyWrapper<T>>::from_request(request, state).await {
+            Ok(Json(JsonObjectOnlyWrapper(body))) => Ok(Self(body)),
             Err(JsonRejection::BytesRejection(error))
                 if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE =>
             {
@@ -128,9 +128,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBodyExtractor<T
 
 /// Wrapper that is deserialized only from a JSON object. By itself, serde also accepts an array for
 /// a struct.
-struct DeserializedFromObject<T>(T);
+struct JsonObjectOnlyWrapper<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for DeserializedFromObject<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObjectOnlyWrapper<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(JsonObjectVisitor(PhantomData))
     }
@@ -139,17 +139,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for DeserializedFromObject<T> {
 struct JsonObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for JsonObjectVisitor<T> {
-    type Value = DeserializedFromObject<T>;
+    type Value = JsonObjectOnlyWrapper<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(
-        self,
-        fields: A,
-    ) -> Result<DeserializedFromObject<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(fields)).map(DeserializedFromObject)
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<JsonObjectOnlyWrapper<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(JsonObjectOnlyWrapper)
     }
 }
 

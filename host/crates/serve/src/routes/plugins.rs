@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::RequestQueryExtractor;
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::hook_sums::PluginSums;
+use crate::hook_sums::PluginHookCallStats;
 use crate::workspaces::WorkspaceHost;
 
 /// Folder whose plugins are listed.
@@ -51,7 +51,7 @@ pub(crate) struct PluginRow {
     pub(crate) exports: Vec<String>,
     /// Calls of its hooks since the server started.
     #[serde(flatten)]
-    pub(crate) sums: PluginSums,
+    pub(crate) sums: PluginHookCallStats,
 }
 
 /// A script that runs as a hook.
@@ -61,7 +61,7 @@ pub(crate) struct ScriptRow {
     pub(crate) name: String,
     /// Calls of the script's hooks since the server started.
     #[serde(flatten)]
-    pub(crate) sums: PluginSums,
+    pub(crate) sums: PluginHookCallStats,
 }
 
 /// A plugin that does not run.

@@ -42,7 +42,7 @@ pub(crate) async fn post_question_answer(
 ) -> Result<StatusCode, ApiError> {
     state
         .sessions
-        .question_board()
+        .pending_questions()
         .answer_question(&id, &body)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use rind_lib::session::{SessionHead, SessionView};
+use rind_lib::session::{SessionSummary, SessionView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -134,7 +134,7 @@ pub(crate) async fn list_sessions(
     after: Option<String>,
 ) -> Result<SessionList, ApiError> {
     let store = state.sessions.session_store().clone();
-    let heads = run_blocking(move || Ok(store.list_session_heads()?.rows)).await?;
+    let heads = run_blocking(move || Ok(store.list_session_summaries()?.rows)).await?;
     let from = match after {
         None => 0,
         Some(after) => match heads.iter().position(|head| head.id == after) {
@@ -161,7 +161,7 @@ pub(crate) async fn list_sessions(
 }
 
 fn build_api_session_row(
-    head: SessionHead,
+    head: SessionSummary,
     live: impl Fn(&str) -> Option<OpenSessionState>,
 ) -> SessionRow {
     let live = live(&head.id);
@@ -226,7 +226,7 @@ pub(crate) async fn get_session(
         fields.insert("is_running".to_owned(), is_running.into());
         let questions = state
             .sessions
-            .question_board()
+            .pending_questions()
             .unanswered_questions(Some(&id));
         let questions =
             serde_json::to_value(questions).map_err(|error| ApiError::internal(&error))?;

@@ -211,11 +211,11 @@ pub(crate) fn parse_new_turn(new: NewTurn) -> Result<SessionTurnRequest, ApiErro
         .iter()
         .map(|image| STANDARD.decode(image).map_err(|error| error.to_string()))
         .collect();
-    check_new_turn(new, images)
+    validate_new_turn_input(new, images)
 }
 
 /// Checks an input whose images are already decoded. Returns it as a request for a turn.
-pub(crate) fn check_new_turn(
+pub(crate) fn validate_new_turn_input(
     new: NewTurn,
     images: Vec<Result<Vec<u8>, String>>,
 ) -> Result<SessionTurnRequest, ApiError> {

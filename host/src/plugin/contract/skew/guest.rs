@@ -96,7 +96,7 @@ fn add_guest_interface(
             referenced: ComponentAnyTypeId::Defined(id),
             ..
         } => {
-            let (kind, parts) = type_kind_and_parts(&types[id]);
+            let (kind, parts) = type_kind_and_members(&types[id]);
             let named = NamedWitType {
                 kind,
                 parts,
@@ -108,7 +108,7 @@ fn add_guest_interface(
     }
 }
 
-fn type_kind_and_parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
+fn type_kind_and_members(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
     match ty {
         ComponentDefinedType::Record(record) => (
             "record",

@@ -52,7 +52,9 @@ pub fn find_type_mismatch(component: &[u8]) -> Option<Error> {
     })?;
     // An error about the differing type is more helpful than one about a function that uses it.
     let part = describe_differing_type(&theirs.interfaces, &ours);
-    let stamp = stamp::check_contract_stamps(component).ok().flatten();
+    let stamp = stamp::check_component_contract_versions(component)
+        .ok()
+        .flatten();
     let theirs_built = theirs.names.get(name).cloned().unwrap_or_default();
     let version = theirs_built.rsplit('@').next().unwrap_or_default();
     Some(Error::Skew {

@@ -33,7 +33,7 @@ pub(super) fn read_host_interfaces() -> ContractInterfaces {
                 (name.clone(), format!("({}) -> {result}", params.join(", ")))
             });
             let types = own.types.iter().map(|(name, id)| {
-                let (kind, parts) = type_kind_and_parts(&resolve, &Type::Id(*id));
+                let (kind, parts) = type_kind_and_members(&resolve, &Type::Id(*id));
                 let text = format_type(&resolve, &Type::Id(*id));
                 (name.clone(), NamedWitType { kind, parts, text })
             });
@@ -46,12 +46,12 @@ pub(super) fn read_host_interfaces() -> ContractInterfaces {
         .collect()
 }
 
-fn type_kind_and_parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
+fn type_kind_and_members(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
     let Type::Id(id) = ty else {
         return ("type", Vec::new());
     };
     match &resolve.types[*id].kind {
-        TypeDefKind::Type(other) => type_kind_and_parts(resolve, other),
+        TypeDefKind::Type(other) => type_kind_and_members(resolve, other),
         TypeDefKind::Record(record) => (
             "record",
             record
@@ -116,7 +116,7 @@ fn format_type(resolve: &Resolve, ty: &Type) -> String {
             format!("tuple<{}>", types.join(", "))
         }
         TypeDefKind::Flags(_) | TypeDefKind::Enum(_) => {
-            let (kind, names) = type_kind_and_parts(resolve, ty);
+            let (kind, names) = type_kind_and_members(resolve, ty);
             format!("{kind} {{{}}}", names.join(", "))
         }
         TypeDefKind::Option(ty) => format!("option<{}>", of(ty)),

@@ -1,10 +1,10 @@
 //! Options and subcommands of programs that can run commands, as listed in the programs' manuals.
 
-use super::CommandRunningProgram;
+use super::CommandLauncherProgram;
 
 pub(super) const GIT_PROGRAM_NAME: &str = "git";
 
-const EMPTY_COMMAND_STARTING_PROGRAM: CommandRunningProgram = CommandRunningProgram {
+const DEFAULT_COMMAND_LAUNCHER_FIELDS: CommandLauncherProgram = CommandLauncherProgram {
     names: &[],
     letters: "",
     long: &[],
@@ -16,13 +16,13 @@ const EMPTY_COMMAND_STARTING_PROGRAM: CommandRunningProgram = CommandRunningProg
 };
 
 /// Verbs of package managers and runners that are followed by a program.
-const PROGRAM_RUNNING_VERBS: &[&str] = &["exec", "run", "tool"];
+const PROGRAM_RUNNING_SUBCOMMANDS: &[&str] = &["exec", "run", "tool"];
 
-pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
-    CommandRunningProgram {
+pub(super) const COMMAND_LAUNCHER_PROGRAMS: &[CommandLauncherProgram] = &[
+    CommandLauncherProgram {
         names: &[GIT_PROGRAM_NAME],
         // Which short options are dangerous depends on the verb, see
-        // `git_options_with_command_or_file`.
+        // `dangerous_git_short_options`.
         long: &[
             "config",
             "config-env",
@@ -153,9 +153,9 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--paginate",
             "--version",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["tar", "gtar", "bsdtar"],
         letters: "IF",
         long: &[
@@ -167,37 +167,37 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "to-command",
             "use-compress-program",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["sort"],
         letters: "o",
         long: &["compress-program", "output"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["find"],
         words: &["-delete", "-fls", "-fprint", "-fprint0", "-fprintf"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["rg"],
         long: &["pre", "hostname-bin"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["fd", "fdfind"],
         letters: "xX",
         long: &["exec", "exec-batch"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["rsync"],
         letters: "e",
         long: &["rsh", "rsync-path"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["cargo"],
         long: &["config"],
         valued: &["-C", "-Z", "--color", "--config"],
@@ -212,9 +212,9 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--quiet",
             "--verbose",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["go"],
         words: &[
             "-exec",
@@ -224,26 +224,26 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "-vettool",
             "--vettool",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["zip"],
         letters: "T",
         long: &["unzip-command"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["man"],
         letters: "HPC",
         long: &["browser", "html", "pager", "preprocessor", "config-file"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["split"],
         long: &["filter"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &[
             "docker", "podman", "nerdctl", "buildah", "ctr", "lxc", "incus",
         ],
@@ -283,9 +283,9 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--tlsverify",
             "--version",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["kubectl", "oc"],
         verbs: &[
             "attach",
@@ -314,9 +314,9 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--v",
         ],
         flags: &["--match-server-version", "--warnings-as-errors"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["npm"],
         // npm accepts its settings as options at any position of the command line.
         long: &[
@@ -407,9 +407,9 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--silent",
             "--version",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["pnpm", "yarn", "bun"],
         long: &["script-shell", "shell-emulator"],
         verbs: &[
@@ -425,11 +425,11 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--silent",
             "--version",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["uv", "poetry", "pipenv", "pdm", "rye", "hatch", "rustup"],
-        verbs: PROGRAM_RUNNING_VERBS,
+        verbs: PROGRAM_RUNNING_SUBCOMMANDS,
         valued: &[
             "-C",
             "-P",
@@ -453,9 +453,9 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--verbose",
             "--version",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &[
             "asdf",
             "bundle",
@@ -491,27 +491,27 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "x",
         ],
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["cpio"],
         long: &["rsh-command"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["ip"],
         verbs: &["n", "ne", "net", "netn", "netns", "v", "vr", "vrf"],
         flags: &["-4", "-6", "-br", "-brief", "-j", "-json", "-o", "-s"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["pip", "pip3", "gem"],
         long: &["editor"],
         verbs: &["config", "exec", "open"],
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["gh", "glab"],
         verbs: &[
             "alias",
@@ -523,9 +523,9 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "extensions",
         ],
         flags: &["--version"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &[
             "systemctl",
             "flatpak",
@@ -555,28 +555,28 @@ pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
             "--version",
             "--yes",
         ],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
     // Builtins that evaluate an array index, which can contain a command substitution.
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["test", "["],
         words: &["-v", "-R"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["wait"],
         letters: "p",
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
-    CommandRunningProgram {
+    CommandLauncherProgram {
         names: &["jobs"],
         words: &["-x"],
-        ..EMPTY_COMMAND_STARTING_PROGRAM
+        ..DEFAULT_COMMAND_LAUNCHER_FIELDS
     },
 ];
 
 /// Returns git's short options that take a command, a setting with a command, or an output file.
-pub(super) fn git_options_with_command_or_file(verb: Option<&str>) -> &'static str {
+pub(super) fn dangerous_git_short_options(verb: Option<&str>) -> &'static str {
     match verb {
         None => "c",
         Some("archive" | "diff" | "format-patch" | "log" | "show" | "whatchanged") => "o",

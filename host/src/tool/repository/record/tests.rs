@@ -56,12 +56,12 @@ fn files_of_an_interrupted_command_are_renamed_and_settings_are_restored() {
     let record = fixture.start_record(Duration::from_secs(10));
     write_program_setting(&fixture);
     assert!(
-        rename_files_of_interrupted_commands(&fixture.records_folder()).is_empty(),
+        disable_git_files_of_interrupted_commands(&fixture.records_folder()).is_empty(),
         "it still runs"
     );
     assert_eq!(fixture.n_records(), 1);
     drop(record);
-    let lines = rename_files_of_interrupted_commands(&fixture.records_folder());
+    let lines = disable_git_files_of_interrupted_commands(&fixture.records_folder());
     let [line] = &lines[..] else {
         panic!("{lines:?}")
     };
@@ -72,7 +72,7 @@ fn files_of_an_interrupted_command_are_renamed_and_settings_are_restored() {
     );
     assert!(fixture.git_path("config.refused").exists());
     assert_eq!(fixture.n_records(), 0);
-    assert!(rename_files_of_interrupted_commands(&fixture.records_folder()).is_empty());
+    assert!(disable_git_files_of_interrupted_commands(&fixture.records_folder()).is_empty());
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_folder_replaced_by_a_symlink_is_not_checked() {
     fs::rename(&work, &own).unwrap();
     std::os::unix::fs::symlink(&own, &work).unwrap();
     write_program_setting(&fixture);
-    assert!(rename_files_of_interrupted_commands(&fixture.records_folder()).is_empty());
+    assert!(disable_git_files_of_interrupted_commands(&fixture.records_folder()).is_empty());
     assert!(!fixture.git_path("config.refused").exists());
     assert_eq!(fixture.n_records(), 0);
 }
@@ -95,11 +95,11 @@ fn a_folder_replaced_by_a_symlink_is_not_checked() {
 fn an_unreadable_folder_of_records_is_reported() {
     let fixture = Fixture::new();
     assert!(
-        rename_files_of_interrupted_commands(&fixture.records_folder()).is_empty(),
+        disable_git_files_of_interrupted_commands(&fixture.records_folder()).is_empty(),
         "none is there yet"
     );
     fs::write(fixture.records_folder(), "").unwrap();
-    let lines = rename_files_of_interrupted_commands(&fixture.records_folder());
+    let lines = disable_git_files_of_interrupted_commands(&fixture.records_folder());
     assert!(
         lines.len() == 1 && lines[0].contains("cannot be read"),
         "{lines:?}"
@@ -127,7 +127,7 @@ fn a_file_that_changed_after_the_command_ended_is_kept_and_reported() {
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
     value["last"] = (clock::current_time().as_second() - 1).into();
     fs::write(record.path(), value.to_string()).unwrap();
-    let lines = rename_files_of_interrupted_commands(&fixture.records_folder());
+    let lines = disable_git_files_of_interrupted_commands(&fixture.records_folder());
     assert!(lines[0].contains("so it was kept: review it"), "{lines:?}");
     assert!(!fixture.git_path("config.refused").exists());
     assert_eq!(fixture.n_records(), 0);
@@ -153,24 +153,24 @@ fn damaged_records_are_reported_once_and_unfinished_records_never() {
     ];
     for bytes in damaged {
         fs::write(&record, bytes).unwrap();
-        let lines = rename_files_of_interrupted_commands(&folder);
+        let lines = disable_git_files_of_interrupted_commands(&folder);
         assert!(
             lines.len() == 1 && lines[0].contains("cannot be read"),
             "{lines:?}"
         );
-        assert!(rename_files_of_interrupted_commands(&folder).is_empty());
+        assert!(disable_git_files_of_interrupted_commands(&folder).is_empty());
     }
     let new = folder.join("1.new");
     fs::write(&new, "").unwrap();
-    assert!(rename_files_of_interrupted_commands(&folder).is_empty() && new.exists());
-    let old = SystemTime::now() - 2 * MAX_UNFINISHED_RECORD_AGE;
+    assert!(disable_git_files_of_interrupted_commands(&folder).is_empty() && new.exists());
+    let old = SystemTime::now() - 2 * MAX_UNFINISHED_COMMAND_RECORD_AGE;
     File::options()
         .write(true)
         .open(&new)
         .unwrap()
         .set_modified(old)
         .unwrap();
-    assert!(rename_files_of_interrupted_commands(&folder).is_empty() && !new.exists());
+    assert!(disable_git_files_of_interrupted_commands(&folder).is_empty() && !new.exists());
 }
 
 #[test]

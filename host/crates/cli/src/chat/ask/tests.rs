@@ -7,7 +7,7 @@ use tokio::sync::oneshot::{self, Receiver};
 use super::*;
 use crate::render::strip_styles;
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::tool::approval::Question;
 use rind_lib::tool::subject::{Subject, WorkspacePath};
 
@@ -29,7 +29,7 @@ fn new_question(question: TerminalQuestionKind) -> (OpenChatQuestion, Receiver<T
 
 /// Returns a question about a call that writes a file with this many lines.
 fn call_question(n_lines: usize) -> (OpenChatQuestion, Receiver<TerminalAnswer>) {
-    let spec = ToolSpec::bare_spec("write_file", EffectClass::Write);
+    let spec = ToolSpec::from_name_and_effect("write_file", EffectClass::Write);
     let arguments = json!({ "path": "docs/a.txt", "content": "line\n".repeat(n_lines) });
     let subject = Subject::File(WorkspacePath::Known("docs/a.txt".to_owned()));
     let question = Question::new(&spec, &arguments, &subject, &[]);
@@ -52,7 +52,7 @@ fn plugin_question(
 fn draw_and_wait(mut open: OpenChatQuestion) -> OpenChatQuestion {
     let now = Instant::now();
     open.record_question_drawn(now);
-    open.accept_keys_once_shown_long_enough(now + INPUT_SILENCE_BEFORE_ANSWER);
+    open.enable_keys_if_visible_long_enough(now + INPUT_SILENCE_BEFORE_ANSWER);
     open
 }
 
@@ -65,7 +65,7 @@ fn keys_typed_before_the_question_could_be_read_do_not_answer_it() {
     let (mut open, _answered) = call_question(3);
     let (begin, room) = (Instant::now(), available_terminal_space(72, 24));
     assert!(!open.should_accept_key(begin), "it is not on the screen");
-    open.accept_keys_once_shown_long_enough(begin);
+    open.enable_keys_if_visible_long_enough(begin);
     open.record_question_drawn(begin);
     assert_eq!(
         open.next_redraw_time(),
@@ -75,9 +75,9 @@ fn keys_typed_before_the_question_could_be_read_do_not_answer_it() {
     assert!(!question_text_on_screen(&open, room).contains("[y]es"));
     // A key that comes too early restarts the wait.
     assert!(!open.should_accept_key(begin + INPUT_SILENCE_BEFORE_ANSWER / 2));
-    open.accept_keys_once_shown_long_enough(begin + INPUT_SILENCE_BEFORE_ANSWER);
+    open.enable_keys_if_visible_long_enough(begin + INPUT_SILENCE_BEFORE_ANSWER);
     assert!(!question_text_on_screen(&open, room).contains("[y]es"));
-    open.accept_keys_once_shown_long_enough(begin + INPUT_SILENCE_BEFORE_ANSWER * 3 / 2);
+    open.enable_keys_if_visible_long_enough(begin + INPUT_SILENCE_BEFORE_ANSWER * 3 / 2);
     assert!(question_text_on_screen(&open, room).contains("[y]es"));
     assert_eq!(open.render_rows(room).len(), rows.len(), "nothing moves");
     assert!(open.should_accept_key(begin + INPUT_SILENCE_BEFORE_ANSWER * 3 / 2));
@@ -95,31 +95,31 @@ fn until_the_whole_question_was_shown_only_a_refusal_is_accepted() {
         assert!(is_fitting || n_rows < 5, "{n_rows}:\n{text}");
         assert_eq!(
             open.handle_answer_line("y", room, |_| {}),
-            TypedQuestionAnswerEffect::Invalid
+            AnswerLineOutcome::Invalid
         );
         assert_eq!(
             open.handle_answer_line("a", room, |_| {}),
-            TypedQuestionAnswerEffect::Invalid
+            AnswerLineOutcome::Invalid
         );
         // Viewing the first page does not count as reading the other pages, so `y` is still
         // refused.
         assert_eq!(
             open.handle_answer_line("v", room, |_| {}),
-            TypedQuestionAnswerEffect::NotYet
+            AnswerLineOutcome::NotYet
         );
         assert_eq!(
             open.handle_answer_line("q", room, |_| {}),
-            TypedQuestionAnswerEffect::NotYet
+            AnswerLineOutcome::NotYet
         );
         assert_eq!(
             open.handle_answer_line("y", room, |_| {}),
-            TypedQuestionAnswerEffect::Invalid
+            AnswerLineOutcome::Invalid
         );
         assert!(answered.try_recv().is_err());
         let mut seen = String::new();
         assert_eq!(
             open.handle_answer_line("v", room, |_| {}),
-            TypedQuestionAnswerEffect::NotYet
+            AnswerLineOutcome::NotYet
         );
         while open.page.is_some() {
             let page = question_text_on_screen(&open, room);
@@ -127,14 +127,14 @@ fn until_the_whole_question_was_shown_only_a_refusal_is_accepted() {
             seen.push_str(&page);
             assert_eq!(
                 open.handle_answer_line("", room, |_| {}),
-                TypedQuestionAnswerEffect::NotYet
+                AnswerLineOutcome::NotYet
             );
         }
         assert_eq!(seen.contains("always covers"), n_rows >= 5, "{seen}");
         let is_answered = n_rows >= 5;
         let expected = match is_answered {
-            true => TypedQuestionAnswerEffect::Answered("yes".to_owned()),
-            false => TypedQuestionAnswerEffect::Invalid,
+            true => AnswerLineOutcome::Answered("yes".to_owned()),
+            false => AnswerLineOutcome::Invalid,
         };
         assert_eq!(
             open.handle_answer_line("y", room, |_| {}),
@@ -155,7 +155,7 @@ fn a_refusal_is_accepted_on_any_screen_and_its_reason_is_sent_first() {
     });
     assert_eq!(
         effect,
-        TypedQuestionAnswerEffect::Answered("no: use docs/".to_owned())
+        AnswerLineOutcome::Answered("no: use docs/".to_owned())
     );
     assert_eq!(why, "use docs/");
     assert_eq!(
@@ -174,21 +174,21 @@ fn the_key_v_is_typed_text_when_the_whole_question_is_visible() {
     let mut open = draw_and_wait(open);
     assert!(matches!(
         open.handle_answer_line("v", room, |_| {}),
-        TypedQuestionAnswerEffect::Answered(_)
+        AnswerLineOutcome::Answered(_)
     ));
     let answer = answered.try_recv().unwrap();
-    let v = PluginUserAnswer::Text("v".to_owned());
+    let v = UserAnswerToPlugin::Text("v".to_owned());
     assert_eq!(answer, TerminalAnswer::Person(Some(v)));
     let (open, mut answered) = plugin_question(text(), &"long ".repeat(200));
     let mut open = draw_and_wait(open);
     // Even a free text is not accepted as an answer before the complete question was on the screen.
     assert_eq!(
         open.handle_answer_line("a text", room, |_| {}),
-        TypedQuestionAnswerEffect::Invalid
+        AnswerLineOutcome::Invalid
     );
     assert_eq!(
         open.handle_answer_line("v", room, |_| {}),
-        TypedQuestionAnswerEffect::NotYet
+        AnswerLineOutcome::NotYet
     );
     assert!(answered.try_recv().is_err());
 }

@@ -8,9 +8,9 @@ use super::super::super::render::{
     BOLD_STYLE, DIM_STYLE, format_warning_line, style_text, truncate_to_one_line,
 };
 use super::super::super::terminal::INPUT_SILENCE_BEFORE_ANSWER;
-use super::super::ask::{OpenChatQuestion, TypedQuestionAnswerEffect};
+use super::super::ask::{AnswerLineOutcome, OpenChatQuestion};
 use super::super::keys::{KeyCode, TerminalInputEvent, TypedKeyWithModifiers};
-use super::super::press::{apply_editing_key, is_question_answer_text};
+use super::super::press::{apply_editing_key, is_likely_question_answer};
 use super::super::slash::is_slash_command_line;
 use super::AttachedChat;
 
@@ -53,7 +53,7 @@ impl AttachedChat {
                 self.stop_turn();
             }
             // Ignore an Enter that was probably meant for a question that has just closed.
-            (KeyCode::Enter, false, false, false) if self.is_enter_for_closed_question() => {}
+            (KeyCode::Enter, false, false, false) if self.has_late_question_answer() => {}
             (KeyCode::Enter, false, false, false) => self.submit_line(false),
             (KeyCode::Tab, false, false, _) => self.submit_line(true),
             (KeyCode::Up, false, false, false) => {
@@ -61,14 +61,14 @@ impl AttachedChat {
                 if !self.editor.move_cursor_vertically(true)
                     && let Some(pieces) = self.history.move_to_older_text(&now)
                 {
-                    self.editor.set_pieces(&pieces);
+                    self.editor.set_text_pieces(&pieces);
                 }
             }
             (KeyCode::Down, false, false, false) => {
                 if !self.editor.move_cursor_vertically(false)
                     && let Some(pieces) = self.history.move_to_newer_text()
                 {
-                    self.editor.set_pieces(&pieces);
+                    self.editor.set_text_pieces(&pieces);
                 }
             }
             _ => {
@@ -77,11 +77,11 @@ impl AttachedChat {
         }
     }
 
-    fn is_enter_for_closed_question(&self) -> bool {
+    fn has_late_question_answer(&self) -> bool {
         let is_recent = self
             .closed
             .is_some_and(|at| at.elapsed() < INPUT_SILENCE_BEFORE_ANSWER);
-        is_recent && is_question_answer_text(&self.editor.full_text())
+        is_recent && is_likely_question_answer(&self.editor.full_text())
     }
 
     fn handle_question_key(&mut self, input: TerminalInputEvent) {
@@ -120,9 +120,9 @@ impl AttachedChat {
         // Pass no steering function: the program that runs the session passes the reason of a no to
         // the model.
         match question.handle_answer_line(&line, room, |_| {}) {
-            TypedQuestionAnswerEffect::NotYet => self.answer.clear_text(),
-            TypedQuestionAnswerEffect::Invalid => self.answer.clear_text_with_undo(),
-            TypedQuestionAnswerEffect::Answered(words) => {
+            AnswerLineOutcome::NotYet => self.answer.clear_text(),
+            AnswerLineOutcome::Invalid => self.answer.clear_text_with_undo(),
+            AnswerLineOutcome::Answered(words) => {
                 self.answer.clear_text();
                 self.close_question();
                 kept.into_iter()
@@ -155,8 +155,8 @@ impl AttachedChat {
         self.question = None;
         self.closed = Some(Instant::now());
         let begun = self.answer.typed_and_pasted_pieces();
-        if !is_question_answer_text(&self.answer.take_text()) {
-            self.editor.prepend_pieces(&begun);
+        if !is_likely_question_answer(&self.answer.take_text()) {
+            self.editor.prepend_text_pieces(&begun);
         }
     }
 

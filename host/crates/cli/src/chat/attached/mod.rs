@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::approve::TerminalQuestion;
-use super::super::cluster::{AttachedClusterSession, FollowedSessionEventOrHolderChange};
+use super::super::cluster::{AttachedClusterSession, FollowedSessionUpdate};
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
 use super::super::looks;
@@ -98,7 +98,7 @@ struct AttachedChat {
     shown_input: Option<String>,
     is_interrupted: bool,
     quitting: Option<Instant>,
-    news: Receiver<FollowedSessionEventOrHolderChange>,
+    news: Receiver<FollowedSessionUpdate>,
     done: UnboundedReceiver<AttachedChatServerRequestResult>,
     teller: UnboundedSender<AttachedChatServerRequestResult>,
     written: UnboundedReceiver<String>,
@@ -118,7 +118,7 @@ pub(in super::super) async fn run_attached_chat(
         session
             .session
             .clone()
-            .forward_events_across_holders(sender),
+            .forward_events_across_takeovers(sender),
     );
     let mut chat = AttachedChat::open_chat(session, news)?;
     if let Some(prompt) = prompt {
@@ -142,9 +142,9 @@ pub(in super::super) async fn run_attached_chat(
 impl AttachedChat {
     fn open_chat(
         session: AttachedClusterSession,
-        news: Receiver<FollowedSessionEventOrHolderChange>,
+        news: Receiver<FollowedSessionUpdate>,
     ) -> anyhow::Result<Self> {
-        let setup = environment::read_operator_setup_without_project()?;
+        let setup = environment::read_settings_without_project()?;
         let asks_looks = looks::configure_colors_and_links(&setup.config)?;
         let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
         install_terminal_restoring_panic_hook(&tty);
@@ -285,7 +285,7 @@ impl AttachedChat {
             _ => self.view.take_finished_rows(),
         };
         if let Some(question) = &mut self.question {
-            question.accept_keys_once_shown_long_enough(Instant::now());
+            question.enable_keys_if_visible_long_enough(Instant::now());
         }
         let region = self.build_redrawn_screen_rows();
         let drawn = self.screen.draw_region(&finished, region);

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::super::approve::TerminalQuestion;
 use super::super::super::cluster::{
-    FollowedSessionEventOrHolderChange, parse_remote_event, to_terminal_question_kind,
+    FollowedSessionUpdate, parse_remote_event, to_terminal_question_kind,
 };
 use super::super::super::render::{
     DIM_STYLE, format_warning_line, style_text, truncate_to_one_line,
@@ -31,17 +31,17 @@ pub(super) enum AttachedChatServerRequestResult {
 }
 
 impl AttachedChat {
-    pub(super) fn handle_session_update(&mut self, news: FollowedSessionEventOrHolderChange) {
+    pub(super) fn handle_session_update(&mut self, news: FollowedSessionUpdate) {
         match news {
-            FollowedSessionEventOrHolderChange::Held => {
+            FollowedSessionUpdate::Held => {
                 self.withdraw_all_questions();
                 (self.is_held, self.is_new_log) = (true, true);
             }
-            FollowedSessionEventOrHolderChange::Released => {
+            FollowedSessionUpdate::Released => {
                 self.withdraw_all_questions();
                 self.is_held = false;
             }
-            FollowedSessionEventOrHolderChange::Event(event) => {
+            FollowedSessionUpdate::Event(event) => {
                 let is_first = std::mem::take(&mut self.is_new_log);
                 // Skip the gap event with which the event log begins in every program that takes
                 // over the session.
@@ -146,11 +146,11 @@ impl AttachedChat {
         let is_it = |own: &QueuedInputText| own.steers.is_some() && own.steers == number;
         if let Some(at) = self.waiting.iter().position(is_it) {
             let text = self.waiting.remove(at).text;
-            self.show_unsent_text(&text, "the turn was interrupted");
+            self.show_input_send_failure(&text, "the turn was interrupted");
         }
     }
 
-    fn show_unsent_text(&mut self, text: &str, why: &str) {
+    fn show_input_send_failure(&mut self, text: &str, why: &str) {
         let words = format!("not sent ({why}): {}", truncate_to_one_line(text, 400));
         self.view
             .add_finished_output_line(format_warning_line(&words));
@@ -240,7 +240,7 @@ impl AttachedChat {
             AttachedChatServerRequestResult::Sent(_, Ok(())) => {}
             AttachedChatServerRequestResult::Sent(id, Err(why)) => {
                 if let Some(text) = self.remove_queued_text_by_id(&id) {
-                    self.show_unsent_text(&text, &why);
+                    self.show_input_send_failure(&text, &why);
                 }
             }
             AttachedChatServerRequestResult::Steered(id, Ok(Some(number))) => {
@@ -257,7 +257,7 @@ impl AttachedChat {
             }
             AttachedChatServerRequestResult::Steered(id, Err(why)) => {
                 if let Some(text) = self.remove_queued_text_by_id(&id) {
-                    self.show_unsent_text(&text, &why);
+                    self.show_input_send_failure(&text, &why);
                 }
             }
             AttachedChatServerRequestResult::Answered(question, told) => {

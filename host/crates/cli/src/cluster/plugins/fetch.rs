@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::session::SessionBlobs;
 use rind_nats::{PluginSetPlugin, SignedPluginSet, TenantPluginSetStore, split_plugin_file_path};
-use rind_operator::plugin_set::{ExternalPluginSet, ExternalSetPlugin};
+use rind_operator::plugin_set::{ExternalPluginSet, ExternalPluginSetMember};
 use rind_package::place::stage_files;
 
 /// Fetches the files that are not in `folder` yet, and returns the set ready to load. Blocks.
@@ -26,7 +26,7 @@ pub(super) fn fetch_plugin_set(
         fetch_plugin(sets, plugin, folder)
             .with_context(|| format!("fetch plugin {} {}", plugin.name, plugin.version))
     });
-    let plugins = plugins.collect::<anyhow::Result<Vec<ExternalSetPlugin>>>()?;
+    let plugins = plugins.collect::<anyhow::Result<Vec<ExternalPluginSetMember>>>()?;
     ExternalPluginSet::new(&set.digest, plugins, &set.record.settings)
 }
 
@@ -34,7 +34,7 @@ fn fetch_plugin(
     sets: &TenantPluginSetStore,
     plugin: &PluginSetPlugin,
     folder: &Path,
-) -> anyhow::Result<ExternalSetPlugin> {
+) -> anyhow::Result<ExternalPluginSetMember> {
     // The folder is named by a hash of its contents, so a plugin that several sets share is fetched
     // and compiled once.
     let name = SessionBlobs::compute_blob_id(&serde_json::to_vec(&plugin.files)?);
@@ -51,7 +51,7 @@ fn fetch_plugin(
             read_plugin_folder_listed_in_set(&place, plugin)?
         }
     };
-    Ok(ExternalSetPlugin {
+    Ok(ExternalPluginSetMember {
         name: plugin.name.clone(),
         version: plugin.version.clone(),
         folder: place,

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rind_lib::session::SessionStore;
 use rind_nats::{NatsError, NatsSessions, SignedPluginSet, TenantPluginSetStore};
-use rind_operator::settings::RunSettings;
+use rind_operator::settings::ProgramRunSettings;
 
 use super::super::super::{open, render};
-use super::super::hosts::{WorkerHostRegistry, WorkerHostWithOpenSessions};
+use super::super::hosts::{AgentHostRegistry, WorkerHostWithOpenSessions};
 use super::fetch::fetch_plugin_set;
 use super::seen::record_accepted_plugin_set;
 
@@ -19,7 +19,7 @@ const PLUGIN_SETS_FOLDER_NAME: &str = "plugin-sets";
 
 /// Time for which turns may still begin while the servers do not answer. After that, a set that
 /// revokes this worker's set might have been published.
-const MAX_SERVER_OUTAGE_FOR_NEW_TURNS: Duration = Duration::from_secs(60);
+const SERVER_OUTAGE_GRACE_PERIOD_FOR_NEW_TURNS: Duration = Duration::from_secs(60);
 
 /// Loads sets of plugins for a worker.
 pub(in super::super) struct PluginSetLoader {
@@ -27,7 +27,7 @@ pub(in super::super) struct PluginSetLoader {
     sets: TenantPluginSetStore,
     class: String,
     keys: Vec<String>,
-    settings: RunSettings,
+    settings: ProgramRunSettings,
     ask: Option<u64>,
     folder: PathBuf,
     /// Host with the plugins of this machine, for a worker without a public key that verifies
@@ -50,7 +50,7 @@ impl PluginSetLoader {
         sessions: &NatsSessions,
         class: &str,
         keys: Vec<String>,
-        settings: RunSettings,
+        settings: ProgramRunSettings,
         ask: Option<u64>,
     ) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl PluginSetLoader {
     /// turn begins, because this worker has no public key with which it could load the set and its
     /// guards.
     #[must_use]
-    pub(in super::super) fn with_local_host_until_publish(
+    pub(in super::super) fn with_local_host_if_unpublished(
         mut self,
         local: WorkerHostWithOpenSessions,
     ) -> Self {
@@ -77,7 +77,7 @@ impl PluginSetLoader {
         self
     }
 
-    async fn local_host_unless_set_published(
+    async fn local_host_if_unpublished(
         &self,
         local: &Arc<WorkerHostWithOpenSessions>,
     ) -> Result<Arc<WorkerHostWithOpenSessions>, PluginSetLoadFailure> {
@@ -97,10 +97,10 @@ impl PluginSetLoader {
     async fn find_or_load_current_host(
         &self,
         last: Option<&Arc<WorkerHostWithOpenSessions>>,
-        hosts: &WorkerHostRegistry,
+        hosts: &AgentHostRegistry,
     ) -> Result<Arc<WorkerHostWithOpenSessions>, PluginSetLoadFailure> {
         if let Some(local) = &self.local {
-            return self.local_host_unless_set_published(local).await;
+            return self.local_host_if_unpublished(local).await;
         }
         let found = self.sets.find_set(&self.class, &self.keys).await;
         let set = match found {
@@ -118,7 +118,7 @@ impl PluginSetLoader {
             }
             Err(error) => return Err(PluginSetLoadFailure::Unanswered(error)),
         };
-        self.record_set_number_to_refuse_older(&set)
+        self.record_plugin_set_number(&set)
             .await
             .map_err(PluginSetLoadFailure::Refused)?;
         if let Some(last) = last.filter(|last| last.has_loaded_plugin_set(&set.digest)) {
@@ -139,13 +139,13 @@ impl PluginSetLoader {
 
     /// Returns the host of an earlier set, to continue a turn that began with it. `None` if the set
     /// is no longer in the bucket, was revoked, or cannot be loaded.
-    pub(in super::super) async fn load_host_of_earlier_set(
+    pub(in super::super) async fn load_host_by_digest(
         &self,
         digest: &str,
-        hosts: &WorkerHostRegistry,
+        hosts: &AgentHostRegistry,
     ) -> Option<Arc<WorkerHostWithOpenSessions>> {
         let current = hosts.current_host()?;
-        let loaded = hosts.find_host_with_set(digest);
+        let loaded = hosts.find_host_by_plugin_set_digest(digest);
         let set = match loaded.as_ref().and_then(|host| host.plugin_set()) {
             Some(set) => Some(set.clone()),
             None => {
@@ -155,7 +155,7 @@ impl PluginSetLoader {
                 found.await.ok().flatten()
             }
         };
-        let set = set.filter(|set| current.can_continue_turn_of_earlier_set(set))?;
+        let set = set.filter(|set| current.can_continue_turn_of(set))?;
         if loaded.is_some() {
             return loaded;
         }
@@ -175,7 +175,7 @@ impl PluginSetLoader {
 
     /// Records the number of a plugin set before the set is loaded, so that older sets are refused
     /// from then on.
-    async fn record_set_number_to_refuse_older(&self, set: &SignedPluginSet) -> anyhow::Result<()> {
+    async fn record_plugin_set_number(&self, set: &SignedPluginSet) -> anyhow::Result<()> {
         let path = self
             .folder
             .join(format!("seen-{}.json", self.sets.tenant()));
@@ -204,7 +204,7 @@ impl PluginSetLoader {
 /// Never returns.
 pub(in super::super) async fn load_new_sets_forever(
     loader: Arc<PluginSetLoader>,
-    hosts: Arc<WorkerHostRegistry>,
+    hosts: Arc<AgentHostRegistry>,
 ) {
     let mut last: Option<Arc<WorkerHostWithOpenSessions>> = None;
     let mut changes = None;
@@ -231,7 +231,7 @@ pub(in super::super) async fn load_new_sets_forever(
                 text
             }
             Err(PluginSetLoadFailure::Unanswered(error))
-                if answered.elapsed() < MAX_SERVER_OUTAGE_FOR_NEW_TURNS =>
+                if answered.elapsed() < SERVER_OUTAGE_GRACE_PERIOD_FOR_NEW_TURNS =>
             {
                 tracing::debug!(%error, "it is not known whether the set of plugins has changed");
                 told.clone()
@@ -240,7 +240,7 @@ pub(in super::super) async fn load_new_sets_forever(
                 tracing::debug!(%error, "turns wait for an answer about the set of plugins");
                 let text = format!(
                     "this worker starts no turn: for {} s the NATS servers have not said whether the set of plugins has changed",
-                    MAX_SERVER_OUTAGE_FOR_NEW_TURNS.as_secs()
+                    SERVER_OUTAGE_GRACE_PERIOD_FOR_NEW_TURNS.as_secs()
                 );
                 hosts.stop_new_turns(&text);
                 text

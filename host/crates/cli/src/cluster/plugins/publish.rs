@@ -67,11 +67,11 @@ impl PublishSetArgs {
     /// A plugin does not run here, the key cannot be read, or the servers do not answer.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let key = read_plugin_set_key(&self.key)?;
-        let draft = self.collect_set_draft().await?;
+        let draft = self.collect_plugins_to_publish().await?;
         let sessions = self.nats.connect().await?;
         let sets = TenantPluginSetStore::from_sessions(&sessions);
         let place = sets
-            .next_plugin_set_position(self.class.as_deref(), &[key.public_key()])
+            .next_publish_position(self.class.as_deref(), &[key.public_key()])
             .await?;
         let number = choose_next_set_number(&place, self.number)?;
         let class = self.class.as_deref();
@@ -109,7 +109,7 @@ impl PublishSetArgs {
     }
 
     /// Collects the plugins that run on this machine, with their files, permissions and settings.
-    async fn collect_set_draft(&self) -> anyhow::Result<PluginSetDraft> {
+    async fn collect_plugins_to_publish(&self) -> anyhow::Result<PluginSetDraft> {
         let load = plugin::plan_session_plugin_load(&self.plugins).await?;
         let loaded = load.load().await.context("load plugins")?;
         load.check_selected_plugins(&loaded)?;
@@ -156,7 +156,7 @@ impl PublishSetArgs {
         }
         let names: Vec<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
         let (settings, n_other_rules) =
-            serialize_plugin_set_settings(&load.setup().config, &names)?;
+            serialize_plugin_set_settings(&load.operator_setup().config, &names)?;
         Ok(PluginSetDraft {
             plugins,
             contents,
@@ -284,7 +284,7 @@ async fn confirm_publishing() -> anyhow::Result<bool> {
         ..QuestionScreenContent::default()
     };
     Ok(screen
-        .ask_question_without_approval(parse_yes_or_no)
+        .ask_non_approval_question(parse_yes_or_no)
         .await
         .unwrap_or(false))
 }

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum size, in bytes, of the file that stores the last seen sets: enough for thousands of
 /// classes of workers.
-const MAX_SEEN_SETS_FILE_BYTES: u64 = 1 << 20;
+const MAX_ACCEPTED_PLUGIN_SETS_FILE_BYTES: u64 = 1 << 20;
 
 /// Last set that was seen for each scope: `tenant`, or `class` and a name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SeenPluginSets {
+struct AcceptedPluginSetsFile {
     sets: BTreeMap<String, AcceptedPluginSet>,
 }
 
@@ -39,10 +39,10 @@ pub(super) fn record_accepted_plugin_set(
 ) -> anyhow::Result<()> {
     let shown = path.display();
     let _lock = acquire_file_lock(path, || {}).with_context(|| format!("cannot write {shown}"))?;
-    let text = read_if_present(path, MAX_SEEN_SETS_FILE_BYTES)
+    let text = read_if_present(path, MAX_ACCEPTED_PLUGIN_SETS_FILE_BYTES)
         .with_context(|| format!("cannot read {shown}"))?;
-    let mut seen: SeenPluginSets = match text {
-        None => SeenPluginSets::default(),
+    let mut seen: AcceptedPluginSetsFile = match text {
+        None => AcceptedPluginSetsFile::default(),
         Some(text) => serde_json::from_str(&text).with_context(|| {
             format!(
                 "{shown} is damaged, and says which sets of plugins were seen; remove it if you know that the published one \

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 use super::highlight::CodeHighlighter;
 use super::wrap::break_styled_line_anywhere;
 use super::{
-    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text, look,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_prose_for_display, look,
     strip_styles, style_text,
 };
 use table::MarkdownTable;
@@ -284,7 +284,7 @@ impl MarkdownRenderer {
     /// are escaped.
     fn add_escaped_text(&mut self, style: Style, text: &str) {
         self.line
-            .push(StyledText::new(style, escape_natural_language_text(text)));
+            .push(StyledText::new(style, escape_prose_for_display(text)));
     }
 
     fn begin_block(&mut self) {
@@ -336,7 +336,7 @@ impl MarkdownRenderer {
                 ("diff" | "patch", Some(b'-')) => ERROR_STYLE,
                 _ => INLINE_CODE_STYLE,
             };
-            let line = escape_natural_language_text(&line.replace('\t', "    "));
+            let line = escape_prose_for_display(&line.replace('\t', "    "));
             let styled = match &mut self.colors {
                 Some(colors) if style == INLINE_CODE_STYLE => {
                     colors.highlight_next_line_to_string(&line)

@@ -47,7 +47,7 @@ impl TraceRenderer {
                 let row = |level| steps::subagent_row(level, subagent, plugin, preset);
                 let (part, level) =
                     self.print_first_line_and_open_scope(stamped, row, task, subagent.clone());
-                self.progress(part.agent()).level = level;
+                self.progress(part.owning_agent()).level = level;
             }
             _ => {}
         }
@@ -68,7 +68,8 @@ impl TraceRenderer {
             row(level).with_trailing_text(DIM_STYLE, text, self.long_text_mode()),
         );
         let part = TurnPartId::part_begun_by_event(stamped).unwrap_or_else(|| above.clone());
-        self.scopes.open_scope(part.clone(), above, level, name);
+        self.scopes
+            .add_and_enter_part(part.clone(), above, level, name);
         (part, level)
     }
 
@@ -107,7 +108,7 @@ impl TraceRenderer {
                 match self.calls.remove(&part) {
                     // A parallel call may have printed lines since this call began: name the call
                     // in its end line, so that no separate header line is needed.
-                    Some(call) if !self.scopes.is_scope_open(&part) => {
+                    Some(call) if !self.scopes.is_part_open(&part) => {
                         let name = format!("{} {}: ", call.name, self.format_arguments(&call));
                         let row = row
                             .with_space_and_styled_text(DIM_STYLE, &name)
@@ -131,7 +132,7 @@ impl TraceRenderer {
                 ..
             } => {
                 let part = TurnPartId::Agent(subagent.as_str().into());
-                let level = self.scopes.scope_indent_level(&part);
+                let level = self.scopes.part_indent_level(&part);
                 let level = level.unwrap_or(self.nesting_level(&stamped.agent)) + 1;
                 let work = steps::describe_subagent_work(*n_steps, usage.total(), *cost_usd);
                 let what = format!("└ {subagent}, {work}, ");

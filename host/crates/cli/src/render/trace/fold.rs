@@ -25,7 +25,7 @@ impl SummaryLineOfUneventfulHooks {
 
     /// Whether the collected hooks belong to another part of the turn or another level, so that
     /// their line must be printed before a hook of this part is added.
-    pub(super) fn belongs_to_other_scope(&self, scope: &TurnPartId, level: usize) -> bool {
+    pub(super) fn has_other_part_or_level(&self, scope: &TurnPartId, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)
     }
@@ -48,7 +48,7 @@ impl SummaryLineOfUneventfulHooks {
         }
     }
 
-    pub(super) fn take_folded_line(&mut self) -> Option<(TurnPartId, String)> {
+    pub(super) fn format_line_and_reset(&mut self) -> Option<(TurnPartId, String)> {
         let fold = std::mem::take(self);
         let (scope, level) = fold.place?;
         let row = OutputRowBuilder::with_indent_level(level);

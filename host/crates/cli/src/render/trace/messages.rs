@@ -11,7 +11,7 @@ use rind_lib::message::{Message, Role};
 impl TraceRenderer {
     /// Prints the text that the model writes next to tool calls: of the main agent in full, of a
     /// subagent in one line.
-    pub(super) fn trace_text_beside_tool_calls(&mut self, stamped: &Stamped, message: &Message) {
+    pub(super) fn render_tool_call_message_text(&mut self, stamped: &Stamped, message: &Message) {
         let text = message.joined_text();
         let is_said = message.role == Role::Assistant && message.tool_calls().next().is_some();
         if !is_said || text.trim().is_empty() || (stamped.is_from_main_agent() && self.is_shown) {
@@ -30,7 +30,7 @@ impl TraceRenderer {
         self.add_rows_before_fold(&part, level, rows);
     }
 
-    pub(super) fn trace_notice_or_other_event(&mut self, stamped: &Stamped) {
+    pub(super) fn trace_other_event(&mut self, stamped: &Stamped) {
         let (part, level) = match (&stamped.event, &self.last) {
             (
                 Event::Notice {
@@ -50,7 +50,7 @@ impl TraceRenderer {
                 confidence,
                 reasons,
             } => {
-                let text = line::format_request_assessment(*decision, *confidence, reasons);
+                let text = line::format_user_input_assessment(*decision, *confidence, reasons);
                 row.with_trailing_text(DIM_STYLE, &text, LongTextOverflow::Cut)
             }
             Event::Retry {

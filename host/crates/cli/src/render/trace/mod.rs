@@ -24,7 +24,7 @@ use fold::SummaryLineOfUneventfulHooks;
 use rind_lib::event::{Event, Stamped, TurnPartId};
 use rind_lib::message::ToolCall;
 use rind_lib::point::trace::AccessRecord;
-use scope::PrintedTurnScopeTree;
+use scope::TurnPartTree;
 pub(super) use totals::TracedHookCallTotals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -51,7 +51,7 @@ pub(super) struct TraceRenderer {
     /// Whether text of the main agent's current step was streamed outside of the trace, so that the
     /// trace omits it.
     is_shown: bool,
-    scopes: PrintedTurnScopeTree,
+    scopes: TurnPartTree,
     agents: HashMap<Arc<str>, AgentTraceState>,
     /// Running tool calls as they were proposed, before hooks changed the arguments.
     calls: HashMap<TurnPartId, ToolCall>,
@@ -111,7 +111,7 @@ impl TraceRenderer {
             Event::ToolEnd { .. } | Event::SubagentEnd { .. } => {
                 self.trace_call_or_subagent_end(stamped)
             }
-            Event::MessageEnd { message } => self.trace_text_beside_tool_calls(stamped, message),
+            Event::MessageEnd { message } => self.render_tool_call_message_text(stamped, message),
             Event::Hook { record } => self.trace_hook_call(stamped, record),
             Event::Access { record } => {
                 let (part, _) = self.event_scope_and_level(stamped);
@@ -134,7 +134,7 @@ impl TraceRenderer {
                 );
                 self.add_rows(stamped, rows);
             }
-            _ => self.trace_notice_or_other_event(stamped),
+            _ => self.trace_other_event(stamped),
         }
         std::mem::take(&mut self.lines)
     }
@@ -157,7 +157,7 @@ impl TraceRenderer {
     fn shorten_text(&self, text: &str) -> String {
         let width = match self.is_full {
             true => usize::MAX,
-            false => steps::MAX_REASON_CHARS,
+            false => steps::MAX_OUTCOME_REASON_CHARS,
         };
         super::truncate_to_one_line(text, width)
     }
@@ -176,7 +176,7 @@ impl TraceRenderer {
     /// Returns the part that an event belongs to, and the nesting level of the lines in that part.
     fn event_scope_and_level(&self, stamped: &Stamped) -> (TurnPartId, usize) {
         let part = TurnPartId::enclosing_part(stamped, |part| {
-            self.scopes.scope_indent_level(part).is_some()
+            self.scopes.part_indent_level(part).is_some()
         });
         self.inner_scope_and_level(part.unwrap_or_else(|| TurnPartId::Agent(stamped.agent.clone())))
     }
@@ -186,7 +186,7 @@ impl TraceRenderer {
             TurnPartId::Agent(agent) => self.nesting_level(agent),
             part => self
                 .scopes
-                .scope_indent_level(part)
+                .part_indent_level(part)
                 .map_or(0, |level| level + 1),
         };
         (part, level)
@@ -200,7 +200,7 @@ impl TraceRenderer {
     fn add_rows_below(&mut self, part: &TurnPartId, rows: Vec<String>) {
         self.flush_folded_hooks();
         self.lines
-            .extend(self.scopes.enter_scope_and_format_headers(part));
+            .extend(self.scopes.enter_part_and_format_headers(part));
         self.lines.extend(rows);
     }
 
@@ -208,18 +208,18 @@ impl TraceRenderer {
     /// their common line is printed after the rows, so that later hooks can still be added to this
     /// line.
     fn add_rows_before_fold(&mut self, part: &TurnPartId, level: usize, rows: Vec<String>) {
-        if self.fold.belongs_to_other_scope(part, level) {
+        if self.fold.has_other_part_or_level(part, level) {
             self.flush_folded_hooks();
         }
         self.lines
-            .extend(self.scopes.enter_scope_and_format_headers(part));
+            .extend(self.scopes.enter_part_and_format_headers(part));
         self.lines.extend(rows);
     }
 
     fn flush_folded_hooks(&mut self) {
-        if let Some((part, line)) = self.fold.take_folded_line() {
+        if let Some((part, line)) = self.fold.format_line_and_reset() {
             self.lines
-                .extend(self.scopes.enter_scope_and_format_headers(&part));
+                .extend(self.scopes.enter_part_and_format_headers(&part));
             self.lines.push(line);
         }
     }
@@ -237,7 +237,7 @@ impl TraceRenderer {
     fn trace_turn_end(&mut self, stamped: &Stamped) {
         // Show the accesses of hooks that were cancelled and therefore have no record.
         let is_over = |(part, _): &mut (TurnPartId, _)| {
-            stamped.is_from_main_agent() || *part.agent() == stamped.agent
+            stamped.is_from_main_agent() || *part.owning_agent() == stamped.agent
         };
         let over: Vec<_> = self.accesses.extract_if(.., is_over).collect();
         for (part, record) in over {

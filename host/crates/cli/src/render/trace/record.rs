@@ -1,7 +1,9 @@
 //! Renders a hook call and the plugin's accesses during it, in the columns of the trace.
 
 use super::super::row::{LongTextOverflow, OutputRowBuilder};
-use super::super::steps::{MAX_REASON_CHARS, hook_duration_text, hook_outcome_style_and_word};
+use super::super::steps::{
+    MAX_OUTCOME_REASON_CHARS, hook_duration_text, hook_outcome_style_and_word,
+};
 use super::super::{
     DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, truncate_to_one_line,
 };
@@ -38,7 +40,7 @@ fn format_hook_rows(record: &TraceRecord, level: usize, long: LongTextOverflow) 
     match long {
         LongTextOverflow::Cut if is_loud => row.with_trailing_text(
             style,
-            &truncate_to_one_line(reason, MAX_REASON_CHARS),
+            &truncate_to_one_line(reason, MAX_OUTCOME_REASON_CHARS),
             LongTextOverflow::Wrap,
         ),
         long => row.with_trailing_text(if is_loud { style } else { DIM_STYLE }, reason, long),
@@ -90,7 +92,7 @@ impl TraceRenderer {
         let is_own = |(part, access): &mut (TurnPartId, AccessRecord)| {
             let origin = &access.origin;
             access.plugin == record.plugin
-                && *part.agent() == stamped.agent
+                && *part.owning_agent() == stamped.agent
                 && origin.point.as_ref() == Some(&record.point)
                 && origin.call_id == record.call_id
         };
@@ -105,7 +107,7 @@ impl TraceRenderer {
             && SummaryLineOfUneventfulHooks::can_fold_hook_line(record)
             && !self.is_full
         {
-            if self.fold.belongs_to_other_scope(&part, level) {
+            if self.fold.has_other_part_or_level(&part, level) {
                 self.flush_folded_hooks();
             }
             self.fold.add_hook_record(part, level, record);
@@ -123,7 +125,7 @@ impl TraceRenderer {
     }
 
     fn should_show_access(&self, record: &AccessRecord) -> bool {
-        self.is_full || record.is_only_report_of_access()
+        self.is_full || record.has_no_separate_event()
     }
 
     pub(super) fn trace_sandbox_access(&mut self, part: TurnPartId, record: &AccessRecord) {

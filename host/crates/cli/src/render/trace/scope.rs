@@ -10,7 +10,7 @@ use super::super::row::OutputRowBuilder;
 use rind_lib::event::TurnPartId;
 
 #[derive(Default)]
-struct PrintedTurnScope {
+struct TurnPartNode {
     parent: Option<TurnPartId>,
     level: usize,
     /// Name of the part in the header that is printed when lines about the part follow lines about
@@ -18,43 +18,43 @@ struct PrintedTurnScope {
     name: String,
 }
 
-pub(super) struct PrintedTurnScopeTree {
-    known: HashMap<TurnPartId, PrintedTurnScope>,
+pub(super) struct TurnPartTree {
+    known: HashMap<TurnPartId, TurnPartNode>,
     /// Part of the turn to which the last printed line belongs, preceded by the parts that contain
     /// it, outermost first.
     path: Vec<TurnPartId>,
 }
 
-impl Default for PrintedTurnScopeTree {
+impl Default for TurnPartTree {
     fn default() -> Self {
         let main = TurnPartId::Agent("main".into());
         Self {
-            known: HashMap::from([(main.clone(), PrintedTurnScope::default())]),
+            known: HashMap::from([(main.clone(), TurnPartNode::default())]),
             path: vec![main],
         }
     }
 }
 
-impl PrintedTurnScopeTree {
+impl TurnPartTree {
     /// Returns the indentation level of the first line of a part of the turn, an agent or a tool
     /// call; `None` if no line of the part was printed.
-    pub(super) fn scope_indent_level(&self, part: &TurnPartId) -> Option<usize> {
+    pub(super) fn part_indent_level(&self, part: &TurnPartId) -> Option<usize> {
         self.known.get(part).map(|known| known.level)
     }
 
-    pub(super) fn is_scope_open(&self, part: &TurnPartId) -> bool {
+    pub(super) fn is_part_open(&self, part: &TurnPartId) -> bool {
         self.path.contains(part)
     }
 
     /// Opens a part whose first line was printed at `level` below `parent`.
-    pub(super) fn open_scope(
+    pub(super) fn add_and_enter_part(
         &mut self,
         part: TurnPartId,
         parent: TurnPartId,
         level: usize,
         name: String,
     ) {
-        let known = PrintedTurnScope {
+        let known = TurnPartNode {
             parent: self.known.contains_key(&parent).then_some(parent),
             level,
             name,
@@ -65,7 +65,7 @@ impl PrintedTurnScopeTree {
 
     /// Records that the next line belongs to the part `part` of the turn. Returns the headers to
     /// print before that line.
-    pub(super) fn enter_scope_and_format_headers(&mut self, part: &TurnPartId) -> Vec<String> {
+    pub(super) fn enter_part_and_format_headers(&mut self, part: &TurnPartId) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == part) {
             self.path.truncate(at + 1);
             return Vec::new();
@@ -77,7 +77,7 @@ impl PrintedTurnScopeTree {
             .with_styled_text(DIM_STYLE, "…")
             .with_space_and_styled_text(DIM_STYLE, &known.name);
         let mut lines = match known.parent.clone() {
-            Some(parent) => self.enter_scope_and_format_headers(&parent),
+            Some(parent) => self.enter_part_and_format_headers(&parent),
             None => Vec::new(),
         };
         self.path.push(part.clone());

@@ -46,7 +46,7 @@ struct Turn {
 
 impl Turn {
     fn new(detail: TraceDetail) -> Self {
-        let (events, receiver) = EventSender::channel();
+        let (events, receiver) = EventSender::new_with_receiver();
         let mut turn = Self {
             events,
             receiver,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use rind_lib::message::{Role, Usage};
 use rind_lib::secret::mask_secrets_in_json;
-use rind_lib::session::{CallView, Item, SessionView, TurnView};
+use rind_lib::session::{CallView, SessionView, TurnEventContent, TurnView};
 use serde_json::{Map, Value, json};
 
 /// Version of the ATIF format that is written: the first that nests trajectories of subagents.
@@ -153,7 +153,7 @@ impl<'a> TrajectorySteps<'a> {
 
     fn add_turn(&mut self, turn: &TurnView) {
         let is_said = turn.items.iter().any(|view| {
-            matches!(&view.item, Item::Said { role: Role::User, by: None, text, .. } if *text == turn.input)
+            matches!(&view.item, TurnEventContent::Said { role: Role::User, by: None, text, .. } if *text == turn.input)
         });
         self.is_open = false;
         if !is_said && !turn.input.is_empty() {
@@ -161,7 +161,7 @@ impl<'a> TrajectorySteps<'a> {
         }
         for view in &turn.items {
             match &view.item {
-                Item::Said {
+                TurnEventContent::Said {
                     role: Role::Assistant,
                     text,
                     reasoning,
@@ -173,7 +173,7 @@ impl<'a> TrajectorySteps<'a> {
                         step.insert("reasoning_content".to_owned(), reasoning);
                     }
                 }
-                Item::Said {
+                TurnEventContent::Said {
                     role: Role::User,
                     by,
                     text,
@@ -185,8 +185,8 @@ impl<'a> TrajectorySteps<'a> {
                         step["extra"]["by"] = Value::from(by.as_str());
                     }
                 }
-                Item::Call(call) => self.add_call(call, view.time, turn),
-                Item::Step {
+                TurnEventContent::Call(call) => self.add_call(call, view.time, turn),
+                TurnEventContent::Step {
                     model,
                     usage,
                     cost_usd,
@@ -199,10 +199,10 @@ impl<'a> TrajectorySteps<'a> {
                         self.add_step_for_plugin_loop_request(by, view.time, turn);
                     }
                 }
-                Item::Subagent { agent, answer, .. } => {
+                TurnEventContent::Subagent { agent, answer, .. } => {
                     self.add_subagent(agent, answer.as_deref(), view.time, turn);
                 }
-                Item::Replaced { summary, .. } if !summary.is_empty() => {
+                TurnEventContent::Replaced { summary, .. } if !summary.is_empty() => {
                     self.push("system", view.time, summary, turn);
                 }
                 _ => {}
@@ -245,7 +245,7 @@ impl<'a> TrajectorySteps<'a> {
         if let Some(by) = &call.by {
             entry["extra"] = json!({ "by": by });
         }
-        append_to_list_of_step(step, "tool_calls", entry);
+        push_to_named_list(step, "tool_calls", entry);
         if let Some(result) = &call.result {
             let mut result = json!({ "source_call_id": call.id, "content": result });
             if call.is_error {
@@ -291,7 +291,7 @@ impl<'a> TrajectorySteps<'a> {
     }
 }
 
-fn append_to_list_of_step(step: &mut Map<String, Value>, list: &str, entry: Value) {
+fn push_to_named_list(step: &mut Map<String, Value>, list: &str, entry: Value) {
     let list = step.entry(list).or_insert_with(|| json!([]));
     if let Value::Array(list) = list {
         list.push(entry);

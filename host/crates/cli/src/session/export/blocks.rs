@@ -10,7 +10,7 @@ use crate::session::turns::{
 use rind_lib::event::SubagentState;
 use rind_lib::message::{Blob, Role};
 use rind_lib::secret::SecretScanner;
-use rind_lib::session::{CallView, Item, SessionView, TurnView};
+use rind_lib::session::{CallView, SessionView, TurnEventContent, TurnView};
 
 /// Maximum length of a name within a line, in characters.
 const MAX_NAME_CHARS: usize = 240;
@@ -104,14 +104,14 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportPageBlock>) {
     }
     for view in &turn.items {
         match &view.item {
-            Item::Said {
+            TurnEventContent::Said {
                 role: Role::User,
                 by: None,
                 text,
                 attachments,
                 ..
-            } if *text == turn.input => append_blob_page_blocks(attachments, false, blocks),
-            Item::Said {
+            } if *text == turn.input => add_blob_blocks(attachments, false, blocks),
+            TurnEventContent::Said {
                 role,
                 by,
                 text,
@@ -135,14 +135,14 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportPageBlock>) {
                 if !text.is_empty() {
                     blocks.push(ExportPageBlock::Text(who, mask_secrets_and_escape(text)));
                 }
-                append_blob_page_blocks(attachments, false, blocks);
+                add_blob_blocks(attachments, false, blocks);
             }
-            Item::Call(own) => add_call_blocks(own, blocks),
-            Item::Decision(decision) => blocks.push(ExportPageBlock::Line(mask_and_join_lines(
-                &strip_styles(&describe_hook_decision(decision)),
-            ))),
-            Item::Step { .. } => {}
-            Item::Subagent {
+            TurnEventContent::Call(own) => add_call_blocks(own, blocks),
+            TurnEventContent::Decision(decision) => blocks.push(ExportPageBlock::Line(
+                mask_and_join_lines(&strip_styles(&describe_hook_decision(decision))),
+            )),
+            TurnEventContent::Step { .. } => {}
+            TurnEventContent::Subagent {
                 agent,
                 task,
                 answer,
@@ -162,7 +162,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportPageBlock>) {
                 let answer = answer.iter().map(|text| mask_secrets_and_escape(text));
                 blocks.extend(answer.map(|text| ExportPageBlock::Text(head.clone(), text)));
             }
-            Item::Replaced {
+            TurnEventContent::Replaced {
                 reason,
                 removed,
                 summary,
@@ -182,7 +182,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportPageBlock>) {
                     mask_secrets_and_escape(summary),
                 ));
             }
-            Item::Prompt { parts } => {
+            TurnEventContent::Prompt { parts } => {
                 let keys: Vec<String> = parts
                     .iter()
                     .map(|part| mask_and_join_lines(&part.key))
@@ -190,12 +190,14 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportPageBlock>) {
                 let text = format!("System prompt: {}", keys.join(", "));
                 blocks.push(ExportPageBlock::Line(text));
             }
-            Item::Note { text } => blocks.push(ExportPageBlock::Line(mask_and_join_lines(text))),
+            TurnEventContent::Note { text } => {
+                blocks.push(ExportPageBlock::Line(mask_and_join_lines(text)))
+            }
         }
     }
 }
 
-fn append_blob_page_blocks(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<ExportPageBlock>) {
+fn add_blob_blocks(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<ExportPageBlock>) {
     blocks.extend(blobs.iter().map(|blob| ExportPageBlock::Blob {
         blob: blob.clone(),
         words: mask_and_join_lines(&blob.to_string()),
@@ -243,5 +245,5 @@ fn add_call_blocks(call: &CallView, blocks: &mut Vec<ExportPageBlock>) {
         None => blocks.push(ExportPageBlock::Line("No result".to_owned())),
     }
     // The text of a result already describes its blobs.
-    append_blob_page_blocks(&call.attachments, true, blocks);
+    add_blob_blocks(&call.attachments, true, blocks);
 }

@@ -16,7 +16,7 @@ use super::super::render::BOLD_STYLE;
 use super::super::terminal::can_ask_at_terminal;
 use super::super::{command, environment, render};
 pub(in super::super) use outline::{OUTLINE_WORKER_SUBCOMMAND, skill_derive_worker_main};
-use rind_derive::{ExistingSkillBundleStamp, SkillBundle, SkillDraft, skill_slug};
+use rind_derive::{SkillBundle, SkillBundleProvenance, SkillDraft, skill_slug};
 use rind_lib::plugin::protected::is_protected_plugin;
 use rind_lib::skill::SKILLS_FOLDER_NAME;
 
@@ -61,9 +61,9 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
         draft.name.push_str("-package");
     }
     if args.print {
-        let is_whole = add_model_summary(&mut draft, args).await?;
+        let is_whole = add_model_written_summary(&mut draft, args).await?;
         render::derive::print_skill_files(&draft.render_bundle());
-        return Ok(ExitStatus::from_success(is_whole));
+        return Ok(ExitStatus::from_success_flag(is_whole));
     }
     let folder = match &args.into {
         Some(folder) => folder.join(&draft.name),
@@ -74,7 +74,7 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
         &source::folder_of_manifest_or_path_itself(&args.source),
     )?;
     let earlier = place::read_existing_bundle(&folder)?;
-    let stamp = earlier.as_ref().and_then(SkillBundle::parse_bundle_stamp);
+    let stamp = earlier.as_ref().and_then(SkillBundle::parse_provenance);
     if earlier.is_some()
         && !args.force
         && is_derived_bundle_up_to_date(stamp.as_ref(), &draft, &folder, args.summarize)?
@@ -83,7 +83,7 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
         render::print_note("nothing to do: its source has not changed");
         return Ok(ExitStatus::Done);
     }
-    let is_whole = add_model_summary(&mut draft, args).await?;
+    let is_whole = add_model_written_summary(&mut draft, args).await?;
     let has_summary = stamp
         .as_ref()
         .is_some_and(|one| one.summarized_by.is_some());
@@ -98,7 +98,7 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
         if *earlier == bundle {
             render::print_stdout_line(folder.display());
             render::print_note("nothing to do: the derived skill has not changed");
-            return Ok(ExitStatus::from_success(is_whole));
+            return Ok(ExitStatus::from_success_flag(is_whole));
         }
         render::derive::print_skill_diff(earlier, &bundle);
         if !args.yes && !args.force && !confirm_bundle_replacement(&folder).await {
@@ -128,12 +128,15 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
         args.into.is_none(),
         plugin.map(PathBuf::as_path),
     );
-    Ok(ExitStatus::from_success(is_whole))
+    Ok(ExitStatus::from_success_flag(is_whole))
 }
 
 /// Adds a summary by the model, if requested. Returns `false` if the model failed; the skill is
 /// still usable without a summary.
-async fn add_model_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
+async fn add_model_written_summary(
+    draft: &mut SkillDraft,
+    args: &SkillDeriveArgs,
+) -> anyhow::Result<bool> {
     if !args.summarize {
         return Ok(true);
     }
@@ -155,7 +158,7 @@ async fn add_model_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> an
 /// Whether the existing bundle is up to date: derived from this source, and with a summary if one
 /// is requested. Fails if the bundle was edited or is not a derived skill.
 fn is_derived_bundle_up_to_date(
-    stamp: Option<&ExistingSkillBundleStamp>,
+    stamp: Option<&SkillBundleProvenance>,
     draft: &SkillDraft,
     folder: &Path,
     with_summary: bool,
@@ -205,7 +208,7 @@ async fn confirm_bundle_replacement(folder: &Path) -> bool {
         keys: "[y]es [n]o".to_owned(),
         ..QuestionScreenContent::default()
     };
-    let answer = screen.ask_question_without_approval(|line| match line.trim() {
+    let answer = screen.ask_non_approval_question(|line| match line.trim() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),
         _ => None,

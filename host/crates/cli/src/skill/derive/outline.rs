@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 use super::super::super::worker::{
     WORKER_INPUT_FILE_NAME, WORKER_OUTPUT_FILE_NAME, WorkerProcessSpec,
 };
-use rind_derive::{DeriveJob, DeriveJobResult};
+use rind_derive::{DeriveJobResult, SkillDeriveJob};
 
 /// Hidden subcommand that starts the worker process.
 pub(crate) const OUTLINE_WORKER_SUBCOMMAND: &str = "__outline";
 
 /// Worker process with its limits. The largest crates need a few seconds and some hundred MiB; the
 /// stack is many times what real code needs.
-const OUTLINE_WORKER_SPEC: WorkerProcessSpec = WorkerProcessSpec {
+const SKILL_DERIVE_WORKER_PROCESS_SPEC: WorkerProcessSpec = WorkerProcessSpec {
     command: OUTLINE_WORKER_SUBCOMMAND,
     name: "reads packages",
     deadline: Duration::from_secs(120),
@@ -30,18 +30,18 @@ const OUTLINE_WORKER_SPEC: WorkerProcessSpec = WorkerProcessSpec {
 
 /// Runs a job in the worker process.
 pub(super) async fn run_derive_job_in_worker_process(
-    job: &DeriveJob,
+    job: &SkillDeriveJob,
 ) -> anyhow::Result<DeriveJobResult> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let input = serde_json::to_vec(job)?;
-    let (text, finished) = OUTLINE_WORKER_SPEC
+    let (text, finished) = SKILL_DERIVE_WORKER_PROCESS_SPEC
         .run_worker(&program, &input, &CancellationToken::new())
         .await
         .map_err(|why| anyhow!(why))?;
     match serde_json::from_str::<Result<DeriveJobResult, String>>(&text) {
         Ok(outcome) => outcome.map_err(|why| anyhow!(why)),
         Err(_) => Err(anyhow!(
-            OUTLINE_WORKER_SPEC.incomplete_worker_output_reason(&finished)
+            SKILL_DERIVE_WORKER_PROCESS_SPEC.incomplete_worker_output_reason(&finished)
         )),
     }
 }
@@ -51,11 +51,12 @@ pub(super) async fn run_derive_job_in_worker_process(
 /// # Errors
 /// The reason why the job was not done, to be printed to standard error.
 pub(crate) fn skill_derive_worker_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
-    OUTLINE_WORKER_SPEC.main(args, run_skill_derive_job_of_folder)
+    SKILL_DERIVE_WORKER_PROCESS_SPEC.run_worker_entry_point(args, run_skill_derive_job_in_folder)
 }
 
-fn run_skill_derive_job_of_folder(folder: &Path) -> std::io::Result<()> {
-    let job: DeriveJob = serde_json::from_slice(&fs::read(folder.join(WORKER_INPUT_FILE_NAME))?)?;
+fn run_skill_derive_job_in_folder(folder: &Path) -> std::io::Result<()> {
+    let job: SkillDeriveJob =
+        serde_json::from_slice(&fs::read(folder.join(WORKER_INPUT_FILE_NAME))?)?;
     fs::write(
         folder.join(WORKER_OUTPUT_FILE_NAME),
         serde_json::to_vec(&job.run_job())?,

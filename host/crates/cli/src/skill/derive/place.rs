@@ -19,7 +19,7 @@ pub(super) fn refuse_overlap_with_source(folder: &Path, source: &Path) -> anyhow
     let own = source
         .canonicalize()
         .with_context(|| format!("read the metadata of {}", source.display()))?;
-    let place = resolve_future_path(folder)?;
+    let place = canonicalize_existing_prefix(folder)?;
     if own.starts_with(&place) {
         bail_usage!(
             "{} is, or contains, the source {}, and a skill never replaces its source: choose another folder with --into",
@@ -31,7 +31,7 @@ pub(super) fn refuse_overlap_with_source(folder: &Path, source: &Path) -> anyhow
 }
 
 /// Returns the path with symlinks resolved, even if its last parts do not exist yet.
-fn resolve_future_path(path: &Path) -> anyhow::Result<PathBuf> {
+fn canonicalize_existing_prefix(path: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(path)
         .with_context(|| format!("read the metadata of {}", path.display()))?;
     for above in path.ancestors() {
@@ -100,7 +100,7 @@ pub(super) fn write_bundle(
         .prefix(".derive-")
         .tempdir_in(above)
         .with_context(doing)?;
-    // Give the temporary folder the final base name: `move_to_undiscovered_folder` uses it for the
+    // Give the temporary folder the final base name: `move_to_backup_folder` uses it for the
     // old bundle.
     let fresh = private.path().join(folder.file_name().unwrap_or_default());
     for (path, text) in &bundle.0 {
@@ -126,7 +126,7 @@ pub(super) fn write_bundle(
     if !is_kept {
         return Ok(None);
     }
-    match place::move_to_undiscovered_folder(&fresh, above) {
+    match place::move_to_backup_folder(&fresh, above) {
         Ok(kept) => Ok(Some(kept)),
         Err(error) => {
             exchange_folders(&fresh, folder).with_context(doing)?;

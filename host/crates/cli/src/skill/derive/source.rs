@@ -10,7 +10,7 @@ use super::outline;
 use rind_cases::CaseFile;
 use rind_derive::plugin::PluginPackage;
 use rind_derive::sources::{self, CARGO_MANIFEST_FILE_NAME};
-use rind_derive::{BundleSourceHasher, DeriveJob, SkillDraft};
+use rind_derive::{BundleSourceHasher, SkillDeriveJob, SkillDraft};
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::paths::{file_name, file_stem};
@@ -24,7 +24,7 @@ use rind_package::place::stage_files;
 use rind_package::source::{self as package, FetchedPlugin};
 
 /// Maximum size of a component that is not a plugin, in bytes.
-const MAX_NON_PLUGIN_COMPONENT_BYTES: u64 = 64 << 20;
+const MAX_STANDALONE_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Maximum size of a file of test cases, in bytes.
 const MAX_TEST_CASES_FILE_BYTES: u64 = 1 << 20;
@@ -45,9 +45,9 @@ pub(super) async fn draft_skill_from_source(path: &Path) -> anyhow::Result<Skill
     let doing = || format!("derive a skill from {}", path.display());
     let (job, hash) = match detect_source_kind(path)? {
         SkillDeriveSource::Plugin(path) => build_plugin_derive_job(&path).await,
-        SkillDeriveSource::Component(path) => build_component_job(&path),
-        SkillDeriveSource::Wit(path) => build_wit_job(&path),
-        SkillDeriveSource::Crate(path) => build_crate_job(&path),
+        SkillDeriveSource::Component(path) => build_component_derive_job(&path),
+        SkillDeriveSource::Wit(path) => build_wit_derive_job(&path),
+        SkillDeriveSource::Crate(path) => build_crate_derive_job(&path),
     }
     .with_context(doing)?;
     let drafted = outline::run_derive_job_in_worker_process(&job)
@@ -118,7 +118,7 @@ fn detect_source_kind(path: &Path) -> anyhow::Result<SkillDeriveSource> {
 /// Whether a WebAssembly file contains the manifest of a plugin. A file too large for a component
 /// counts as a plugin, so that the plugin loader reports it.
 fn contains_plugin_manifest(path: &Path) -> bool {
-    let is_small = |found: &std::fs::Metadata| found.len() <= MAX_NON_PLUGIN_COMPONENT_BYTES;
+    let is_small = |found: &std::fs::Metadata| found.len() <= MAX_STANDALONE_COMPONENT_BYTES;
     let bytes = path
         .metadata()
         .ok()
@@ -152,7 +152,9 @@ fn read_plugin_test_cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     Ok(CaseFile::read_all_in_folder(folder)?)
 }
 
-async fn build_plugin_derive_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
+async fn build_plugin_derive_job(
+    path: &Path,
+) -> anyhow::Result<(SkillDeriveJob, BundleSourceHasher)> {
     let fetched = package::read_local_plugin(path)?;
     let manifest = &fetched.contents.manifest;
     let cases = if path.is_dir() {
@@ -173,13 +175,13 @@ async fn build_plugin_derive_job(path: &Path) -> anyhow::Result<(DeriveJob, Bund
         .ok()
         .filter(|text| text.len() <= MAX_README_BYTES);
     let set = load_plugin_to_list_tools(&staged.folder, &fetched).await?;
-    let loaded = only_loaded_or_ungranted_plugin(&set);
+    let loaded = find_plugin_ignoring_permissions(&set);
     let loaded = loaded.map_err(|why| {
         anyhow!(staged.replace_staging_path_in_message(&format!("{why:#}"), path))
     })?;
     let skills = list_folders(&staged.folder.join(skill::SKILLS_FOLDER_NAME));
     let package = PluginPackage::new(manifest, loaded, readme, &cases, skills);
-    Ok((DeriveJob::Plugin(Box::new(package)), hash))
+    Ok((SkillDeriveJob::Plugin(Box::new(package)), hash))
 }
 
 fn list_folders(path: &Path) -> Vec<String> {
@@ -206,8 +208,7 @@ async fn load_plugin_to_list_tools(
         true => Trust::Managed,
         false => Trust::Local,
     };
-    let set = alone::load_only_plugin_with_trust_and_grants(folder, trust, GrantOptions::default())
-        .await?;
+    let set = alone::load_single_plugin_with_grants(folder, trust, GrantOptions::default()).await?;
     let needs_operator_action = |why: &PluginSkipReason| matches!(why, PluginSkipReason::Failed(error) if error.needs_operator_action(&manifest.name));
     if !set
         .left_out
@@ -226,12 +227,12 @@ async fn load_plugin_to_list_tools(
         .context("convert the manifest of the plugin's temporary copy to TOML")?;
     std::fs::write(folder.join(FILE_NAME), text)
         .context("write the manifest of the plugin's temporary copy")?;
-    alone::load_only_plugin_with_trust_and_grants(folder, trust, GrantOptions::default()).await
+    alone::load_single_plugin_with_grants(folder, trust, GrantOptions::default()).await
 }
 
 /// Returns the plugin that `set` loaded, or the plugin that it left out only because permissions
 /// are missing.
-fn only_loaded_or_ungranted_plugin(
+fn find_plugin_ignoring_permissions(
     set: &FoundPluginSet,
 ) -> anyhow::Result<&PluginWithPermissionDecision> {
     if let Some(plugin) = set.plugins.first() {
@@ -246,12 +247,12 @@ fn only_loaded_or_ungranted_plugin(
     }
 }
 
-fn build_component_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
+fn build_component_derive_job(path: &Path) -> anyhow::Result<(SkillDeriveJob, BundleSourceHasher)> {
     let size = path.metadata().context("read the size of the file")?.len();
-    if size > MAX_NON_PLUGIN_COMPONENT_BYTES {
+    if size > MAX_STANDALONE_COMPONENT_BYTES {
         bail!(
             "it has more than {} MiB",
-            MAX_NON_PLUGIN_COMPONENT_BYTES >> 20
+            MAX_STANDALONE_COMPONENT_BYTES >> 20
         );
     }
     let bytes = std::fs::read(path).context("read the component")?;
@@ -264,19 +265,22 @@ fn build_component_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHa
     let mut hash = BundleSourceHasher::new("component");
     hash.add_source("component", &bytes);
     let name = file_stem(path);
-    Ok((DeriveJob::from_component(name, &bytes), hash))
+    Ok((SkillDeriveJob::from_component(name, &bytes), hash))
 }
 
-fn build_wit_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
+fn build_wit_derive_job(path: &Path) -> anyhow::Result<(SkillDeriveJob, BundleSourceHasher)> {
     let source = sources::read_wit_package(path)?;
     if source.files.main.is_empty() {
         bail_usage!("{} has no file `*.wit`", path.display());
     }
-    Ok((DeriveJob::Wit(source.files, source.readme), source.hash))
+    Ok((
+        SkillDeriveJob::Wit(source.files, source.readme),
+        source.hash,
+    ))
 }
 
-fn build_crate_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
+fn build_crate_derive_job(path: &Path) -> anyhow::Result<(SkillDeriveJob, BundleSourceHasher)> {
     let source = sources::read_crate(path)?;
-    let job = DeriveJob::Crate(Box::new(source.package), source.files);
+    let job = SkillDeriveJob::Crate(Box::new(source.package), source.files);
     Ok((job, source.hash))
 }

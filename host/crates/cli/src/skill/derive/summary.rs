@@ -6,9 +6,9 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::super::super::args::{ModelArgs, PluginArgs};
-use super::super::super::environment::{find_rind_paths, operator_environment_of_process};
+use super::super::super::environment::{find_rind_paths, process_environment};
 use super::super::super::render;
-use rind_derive::{PackageSummary, SkillBundle, sanitize_model_summary};
+use rind_derive::{PackageSummary, SkillBundle, sanitize_model_written_summary};
 use rind_lib::agent::AgentConfig;
 use rind_lib::host::Host;
 use rind_lib::plugin::startable::StartablePluginSet;
@@ -52,7 +52,7 @@ pub(super) async fn summarize_bundle(
     model: &ModelArgs,
     plugins: &PluginArgs,
 ) -> anyhow::Result<SummaryRequestOutcome> {
-    let (environment, paths) = (operator_environment_of_process(), find_rind_paths(None)?);
+    let (environment, paths) = (process_environment(), find_rind_paths(None)?);
     let (model, plugins) = (model.to_model_selection(), plugins.to_plugin_selection());
     check_folders_are_separate(&paths)?;
     plugin_flags::check_plugin_folders_contain_plugin(&plugins)?;
@@ -60,7 +60,8 @@ pub(super) async fn summarize_bundle(
     let setup =
         OperatorWorkspaceSetup::with_project(environment, paths, &model, by_flag, None).await?;
     let provider = model::select_model(&setup, &model, None)?;
-    let granted = grants::build_plugin_grant_options(&setup.paths, &plugins.grants, None, None)?;
+    let granted =
+        grants::build_permission_grant_options(&setup.paths, &plugins.grants, None, None)?;
     let load = PluginLoadPlan::new(&setup, &plugins, granted)?;
     let set = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&set)?;
@@ -68,7 +69,7 @@ pub(super) async fn summarize_bundle(
     let set = StartablePluginSet::try_from_plugin_set(Arc::new(set))?;
     let name = provider.model.clone();
     let scripts = scripts::read_scripts(&setup)?;
-    let commands = confinement::find_confinement(&setup)
+    let commands = confinement::find_command_confinement(&setup)
         .await?
         .command_environment_without_warning();
     let host = Host::builder()
@@ -99,7 +100,7 @@ pub(super) async fn summarize_bundle(
     let outcome = session.turn(build_summary_prompt(bundle)).await;
     session.close().await?;
     let outcome = outcome?;
-    let (text, is_cut) = sanitize_model_summary(&outcome.output, MAX_STORED_SUMMARY_BYTES);
+    let (text, is_cut) = sanitize_model_written_summary(&outcome.output, MAX_STORED_SUMMARY_BYTES);
     if is_cut {
         render::derive::warn_summary_truncated(MAX_STORED_SUMMARY_BYTES);
     }

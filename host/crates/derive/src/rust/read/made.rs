@@ -7,10 +7,10 @@ use super::names::RustPathResolution;
 use super::public::{PublicItemCollector, PublicModuleOrItem};
 use super::{MacroCall, MacroRulesDefinition};
 use crate::rust::{MacroSourceAndDocs, ModuleOutline};
-use crate::text::join_first_names;
+use crate::text::join_names_with_limit;
 
 /// Maximum total size of macro sources on one page, in bytes.
-const MAX_PAGE_MACRO_SOURCE_BYTES: usize = 24 << 10;
+const MAX_MODULE_MACRO_SOURCE_BYTES: usize = 24 << 10;
 
 /// Page on which a generated item is described.
 struct MacroGeneratedItemPage {
@@ -95,8 +95,9 @@ impl PublicItemCollector<'_> {
                 });
             if !place.made_path.is_empty() {
                 page.made_path = place.made_path;
-                page.made_by = self
-                    .generating_macro_names(&RustPathResolution::MacroTypes(module, Vec::new()));
+                page.made_by = self.names_of_macros_generating_item(
+                    &RustPathResolution::MacroTypes(module, Vec::new()),
+                );
             }
             // The page may already have a type of this name, defined in the source for another
             // target.
@@ -113,7 +114,7 @@ impl PublicItemCollector<'_> {
             [] => Vec::new(),
             names => vec![format!(
                 "some types that macros make have no public name, so their methods are left out: {}",
-                join_first_names(names, 8)
+                join_names_with_limit(names, 8)
             )],
         }
     }
@@ -135,7 +136,7 @@ impl PublicItemCollector<'_> {
                 }
                 let page = own_page
                     .cloned()
-                    .or_else(|| self.page_with_most_macro_call_types(n, call));
+                    .or_else(|| self.choose_macro_call_page(n, call));
                 if let Some(page) = &page {
                     *hits.entry(page.clone()).or_default() += 1;
                 }
@@ -151,7 +152,7 @@ impl PublicItemCollector<'_> {
                 };
                 if let Some(page) = pages.get_mut(&page) {
                     let rules = rules.into_iter().filter_map(|name| self.rules.get(name));
-                    add_macro_call_to_page(page, call, rules);
+                    document_macro_call(page, call, rules);
                 }
             }
         }
@@ -169,7 +170,7 @@ impl PublicItemCollector<'_> {
     }
 
     /// Returns the page that describes the most of the types that a macro call names.
-    fn page_with_most_macro_call_types(&self, module: usize, call: &MacroCall) -> Option<String> {
+    fn choose_macro_call_page(&self, module: usize, call: &MacroCall) -> Option<String> {
         let mut hits: BTreeMap<String, usize> = BTreeMap::new();
         let is_type = |word: &&String| word.starts_with(|c: char| c.is_ascii_uppercase());
         for word in call.words.iter().filter(is_type) {
@@ -197,13 +198,13 @@ impl PublicItemCollector<'_> {
 }
 
 /// Adds a macro call to a page, after the source of the macro.
-fn add_macro_call_to_page<'a>(
+fn document_macro_call<'a>(
     page: &mut ModuleOutline,
     call: &MacroCall,
     rules: impl Iterator<Item = &'a MacroRulesDefinition>,
 ) {
     let n_bytes: usize = page.sources.iter().map(|one| one.text.len()).sum();
-    let is_full = n_bytes > MAX_PAGE_MACRO_SOURCE_BYTES;
+    let is_full = n_bytes > MAX_MODULE_MACRO_SOURCE_BYTES;
     let mut all: Vec<MacroSourceAndDocs> = rules
         .map(|rules| MacroSourceAndDocs {
             docs: rules.docs.clone(),

@@ -140,7 +140,7 @@ impl RustCrateParser<'_> {
             let own = doc_comment_text(&file.attrs);
             let before = std::mem::take(&mut module.docs);
             module.docs = [before, own].join("\n\n").trim().to_owned();
-            add_missing_strings(&mut module.conditions, cfg_conditions(&file.attrs));
+            extend_without_duplicates(&mut module.conditions, cfg_conditions(&file.attrs));
         }
         self.read_items(module, file.items, place, depth)
     }
@@ -269,7 +269,7 @@ impl RustCrateParser<'_> {
         let number = self.modules.len();
         let above = self.module_mut(parent);
         let mut all = above.conditions.clone();
-        add_missing_strings(&mut all, own);
+        extend_without_duplicates(&mut all, own);
         let path = match above.path.as_str() {
             "" => name.clone(),
             above => format!("{above}::{name}"),
@@ -353,7 +353,7 @@ fn join_cfg_alternatives(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     }
 }
 
-fn add_missing_strings(all: &mut Vec<String>, more: Vec<String>) {
+fn extend_without_duplicates(all: &mut Vec<String>, more: Vec<String>) {
     for one in more {
         if !all.contains(&one) {
             all.push(one);

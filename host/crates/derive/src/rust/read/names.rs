@@ -126,7 +126,7 @@ impl<'a> RustPathResolver<'a> {
 
     /// Resolves a path of Rust names, such as `a::B`, that is written in the module `from`.
     pub(super) fn resolve_module_path(&self, from: usize, path: &[String]) -> RustPathResolution {
-        self.resolve_path_with_open_names(from, path, &mut NamesBeingResolved::default())
+        self.resolve_path_detecting_cycles(from, path, &mut NamesBeingResolved::default())
     }
 
     pub(super) fn public_names_in_module(
@@ -159,7 +159,7 @@ impl<'a> RustPathResolver<'a> {
             }));
             for one in own.uses.iter().filter(|one| one.is_public) {
                 let mut conditions = conditions.clone();
-                super::add_missing_strings(&mut conditions, one.conditions.clone());
+                super::extend_without_duplicates(&mut conditions, one.conditions.clone());
                 match (&one.name, self.resolve_module_path(at, &one.path)) {
                     (Some(name), found) => names.push((name.clone(), found, conditions)),
                     (None, RustPathResolution::Module(from)) if seen.insert(from) => {
@@ -182,7 +182,7 @@ impl<'a> RustPathResolver<'a> {
         names
     }
 
-    fn resolve_path_with_open_names(
+    fn resolve_path_detecting_cycles(
         &self,
         from: usize,
         path: &[String],
@@ -301,7 +301,7 @@ impl<'a> RustPathResolver<'a> {
             let is_crate = one.path.first().is_some_and(|first| first == name);
             let found = match is_crate {
                 true => RustPathResolution::Elsewhere(one.path.clone()),
-                false => self.resolve_path_with_open_names(module, &one.path, open),
+                false => self.resolve_path_detecting_cycles(module, &one.path, open),
             };
             if matches!(
                 found,
@@ -316,7 +316,7 @@ impl<'a> RustPathResolver<'a> {
         }
         let mut made: Option<RustPathResolution> = None;
         for one in own.uses.iter().filter(|one| one.name.is_none()) {
-            match self.resolve_path_with_open_names(module, &one.path, open) {
+            match self.resolve_path_detecting_cycles(module, &one.path, open) {
                 RustPathResolution::Module(from) if from != module => {
                     if let Some(found) = self.resolve_name(from, name, open) {
                         return Some(found);

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attach::MacroGeneratedTypeOutlines;
+use super::attach::MacroGeneratedTypesByPath;
 use super::names::{RustPathResolution, RustPathResolver};
-use super::{MacroRulesDefinition, RustModule, add_missing_strings};
+use super::{MacroRulesDefinition, RustModule, extend_without_duplicates};
 use crate::rust::{ModuleOutline, ReexportOutline, RustItemOutline};
 
 /// Public module or item, which is described on exactly one page.
@@ -28,7 +28,7 @@ pub(super) struct PublicItemCollector<'a> {
     pub(super) names: RustPathResolver<'a>,
     crate_name: &'a str,
     pub(super) rules: BTreeMap<String, MacroRulesDefinition>,
-    pub(super) made: MacroGeneratedTypeOutlines,
+    pub(super) made: MacroGeneratedTypesByPath,
     /// Public path under which a page describes the module or item.
     pub(super) shown: BTreeMap<PublicModuleOrItem, String>,
     /// Page that reexports a generated item by name, and the name of the item on that page.
@@ -42,7 +42,7 @@ impl<'a> PublicItemCollector<'a> {
         modules: &'a [RustModule],
         crate_name: &'a str,
         rules: BTreeMap<String, MacroRulesDefinition>,
-        made: MacroGeneratedTypeOutlines,
+        made: MacroGeneratedTypesByPath,
     ) -> Self {
         Self {
             modules,
@@ -122,13 +122,13 @@ impl<'a> PublicItemCollector<'a> {
         let items = own.items.iter();
         outline
             .items
-            .extend(items.map(|item| self.item_with_additional_conditions(module, item, own, &[])));
+            .extend(items.map(|item| self.item_with_cfg_conditions(module, item, own, &[])));
         for one in own.uses.iter().filter(|one| one.is_public) {
             let found = self.names.resolve_module_path(module, &one.path);
             match (&one.name, found) {
                 (None, RustPathResolution::Module(from)) => {
                     for (name, found, mut conditions) in self.names.public_names_in_module(from) {
-                        add_missing_strings(&mut conditions, one.conditions.clone());
+                        extend_without_duplicates(&mut conditions, one.conditions.clone());
                         if name == "*" {
                             self.record_glob_reexport_page(found, path);
                             continue;
@@ -145,7 +145,7 @@ impl<'a> PublicItemCollector<'a> {
                     }
                 }
                 (None, found) => {
-                    let made_by = self.generating_macro_names(&found);
+                    let made_by = self.names_of_macros_generating_item(&found);
                     self.record_glob_reexport_page(found, path);
                     outline.add_external_reexport_name(
                         &self.path_for_other_crates(&one.path),
@@ -187,7 +187,7 @@ impl<'a> PublicItemCollector<'a> {
             RustPathResolution::Module(module) => PublicModuleOrItem::Module(*module),
             RustPathResolution::Item(module, n) => PublicModuleOrItem::Item(*module, *n),
             RustPathResolution::MacroTypes(..) | RustPathResolution::Elsewhere(_) => {
-                let made_by = self.generating_macro_names(&found);
+                let made_by = self.names_of_macros_generating_item(&found);
                 if let RustPathResolution::MacroTypes(module, path) = found {
                     self.named
                         .entry((module, path))
@@ -219,7 +219,7 @@ impl<'a> PublicItemCollector<'a> {
                 };
                 outline.items.extend(own.items.get(n).map(|item| {
                     let mut item =
-                        self.item_with_additional_conditions(from, item, page, named.conditions);
+                        self.item_with_cfg_conditions(from, item, page, named.conditions);
                     named.name.clone_into(&mut item.name);
                     if !named.docs.is_empty() {
                         named.docs.clone_into(&mut item.docs);
@@ -232,7 +232,7 @@ impl<'a> PublicItemCollector<'a> {
 
     /// Returns a copy of an item with the conditions of its module, of the `use` and of the item
     /// itself, except for those that its page already states.
-    fn item_with_additional_conditions(
+    fn item_with_cfg_conditions(
         &self,
         module: usize,
         item: &RustItemOutline,
@@ -244,8 +244,8 @@ impl<'a> PublicItemCollector<'a> {
         let mut all = of_module
             .map(|own| own.conditions.clone())
             .unwrap_or_default();
-        add_missing_strings(&mut all, of_use.to_vec());
-        add_missing_strings(&mut all, std::mem::take(&mut item.conditions));
+        extend_without_duplicates(&mut all, of_use.to_vec());
+        extend_without_duplicates(&mut all, std::mem::take(&mut item.conditions));
         all.retain(|one| !page.conditions.contains(one));
         item.conditions = all;
         item
@@ -264,7 +264,10 @@ impl<'a> PublicItemCollector<'a> {
         }
     }
 
-    pub(super) fn generating_macro_names(&self, found: &RustPathResolution) -> Option<String> {
+    pub(super) fn names_of_macros_generating_item(
+        &self,
+        found: &RustPathResolution,
+    ) -> Option<String> {
         let RustPathResolution::MacroTypes(module, _) = found else {
             return None;
         };

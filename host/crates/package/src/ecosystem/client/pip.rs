@@ -15,7 +15,7 @@ const INDEX_URL_ENVIRONMENT_VARIABLES: [&str; 3] =
     ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"];
 
 /// Value of `PIP_CONFIG_FILE` that makes pip read no settings file.
-const NO_PIP_CONFIG_FILE_PATH: &str = "/dev/null";
+const EMPTY_PIP_CONFIG_FILE_PATH: &str = "/dev/null";
 
 /// Finds the configured index of Python packages. Additional indexes (`extra-index-url`) are
 /// ignored: with two indexes, an attacker could publish a package of the same name in the other
@@ -140,7 +140,7 @@ fn find_user_config_folder(environment: &PackageClientEnvironment) -> Option<Pat
 /// Lists the paths of pip's settings files, in the order of precedence.
 fn pip_settings_paths(environment: &PackageClientEnvironment) -> Vec<PathBuf> {
     let named = environment.env_variable("PIP_CONFIG_FILE");
-    if named.as_deref() == Some(NO_PIP_CONFIG_FILE_PATH) {
+    if named.as_deref() == Some(EMPTY_PIP_CONFIG_FILE_PATH) {
         return Vec::new();
     }
     let config = find_user_config_folder(environment);

@@ -27,7 +27,7 @@ use rind_lib::skill::{SKILLS_FOLDER_NAME, is_skipped_folder_name};
 const GIT_TREE_FOLDER_MODE: &str = "40000";
 
 /// Maximum size in bytes of a commit, and of all tree objects of one directory level together.
-const MAX_COMMIT_OR_TREE_LEVEL_BYTES: u64 = 16 << 20;
+const MAX_GIT_OBJECT_BATCH_BYTES: u64 = 16 << 20;
 
 /// Lists the files of the commit that `rev` names, or of `HEAD`. Also returns the commit's hash.
 pub(super) async fn list_revision_files(
@@ -78,11 +78,7 @@ async fn list_commit_files(
     shown: &str,
 ) -> anyhow::Result<BTreeMap<Vec<String>, SkillSourceEntryKind>> {
     let text = objects
-        .read_objects(
-            GitObjectKind::Commit,
-            &[commit],
-            MAX_COMMIT_OR_TREE_LEVEL_BYTES,
-        )
+        .read_objects(GitObjectKind::Commit, &[commit], MAX_GIT_OBJECT_BATCH_BYTES)
         .await?;
     let root = text.first().and_then(|text| parse_root_tree_id(text));
     let root = root.with_context(|| format!("{shown}: the commit {commit} has no tree"))?;
@@ -94,7 +90,7 @@ async fn list_commit_files(
         wanted.sort_unstable();
         wanted.dedup();
         let read = objects
-            .read_objects(GitObjectKind::Tree, &wanted, MAX_COMMIT_OR_TREE_LEVEL_BYTES)
+            .read_objects(GitObjectKind::Tree, &wanted, MAX_GIT_OBJECT_BATCH_BYTES)
             .await?;
         let trees: BTreeMap<&str, Vec<u8>> = wanted.into_iter().zip(read).collect();
         let mut below = Vec::new();
