@@ -34,7 +34,7 @@ use sha2::{Digest, Sha256};
 use target::WASM_TARGET_TRIPLE;
 use wasmtime::Engine;
 
-/// Plugins that are part of the program.
+/// Names of the plugins that are compiled into the program.
 const EMBEDDED_CORE_PLUGINS: [&str; 10] = include!("../../plugins/core.json");
 
 /// Plugins that are part of the program but that only demos load.
@@ -306,7 +306,7 @@ fn read_command_output(program: &OsStr, args: &[&str]) -> Result<String, Box<dyn
     let output = Command::new(program).args(args).output()?;
     if !output.status.success() {
         let program = program.display();
-        return Err(format!("{program} {}: {}", args.join(" "), output.status).into());
+        return Err(format!("`{program} {}` failed: {}", args.join(" "), output.status).into());
     }
     Ok(String::from_utf8(output.stdout)?)
 }

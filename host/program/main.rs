@@ -9,7 +9,7 @@ use rind::cli::{EmbeddedPackedFolder, EmbeddedPluginFiles};
 #[global_allocator]
 static GLOBAL_ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Plugins that `build.rs` compiled and packed.
+/// Plugins that `build.rs` compiled and packed into the program.
 static EMBEDDED_PLUGIN_FILES: EmbeddedPluginFiles = EmbeddedPluginFiles {
     files: EmbeddedPackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/carried.tar.zst"))),
     native: include!(concat!(env!("OUT_DIR"), "/native.rs")),

@@ -42,65 +42,65 @@ pub enum Event {
         /// Version of this stream. It is raised when an existing field or event changes its meaning
         /// or is removed; additions do not raise it.
         version: u32,
-        /// Session id.
+        /// Id of the session.
         id: String,
         /// Whether the session was resumed from an earlier run.
         resumed: bool,
-        /// Number of messages in the session.
+        /// Number of messages that the session already contains.
         messages: u32,
-        /// Name of the provider.
+        /// Name of the model provider.
         provider: String,
-        /// Name of the model.
+        /// Name of the model that the session uses.
         model: String,
     },
     /// A plugin was found and does not run in this session.
     PluginLeftOut {
         /// Name of the plugin, or of its folder when its manifest cannot be read.
         plugin: String,
-        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        /// Trust level of the plugin: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
         /// Folder of the plugin.
         folder: String,
         /// Kind of cause: `failed`, `held` (it needs permissions that were not granted), `shadowed`
         /// (another plugin has the same name) or `switched-off`.
         cause: String,
-        /// Reason why it does not run, as text.
+        /// Reason why the plugin does not run.
         reason: String,
     },
     /// A skill was found, but in this session nobody can use it, or only the user.
     SkillLeftOut {
         /// Name of the skill; empty for a finding about a whole folder of skills.
         skill: String,
-        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        /// Trust level of the skill: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
         /// Path of the skill's file.
         file: String,
         /// Kind of cause: `unusable` (its file cannot be read as a skill), `user-only` (a fault
         /// keeps it from the model) or `shadowed` (another skill has the same name).
         cause: String,
-        /// Reason why it is left out, as text.
+        /// Reason why the skill is left out.
         reason: String,
     },
     /// A plugin was replaced by another version of itself, which the next step calls.
     PluginReplaced {
-        /// Name of the plugin.
+        /// Name of the plugin that was replaced.
         plugin: String,
-        /// Version that replaces the other one.
+        /// Version of the plugin that runs from now on.
         version: String,
-        /// Digest of the new component.
+        /// Digest of the new version's component.
         digest: String,
-        /// Points of the plugin's hooks.
+        /// Extension points for which the new version has hooks.
         hooks: Vec<String>,
-        /// Names of the plugin's tools.
+        /// Names of the tools that the new version provides.
         tools: Vec<String>,
     },
-    /// A turn starts.
+    /// A turn starts with this input.
     TurnStart {
-        /// Number of the turn, from 1.
+        /// Number of the turn within the session, from 1.
         turn: u32,
-        /// Text of the input before any hook.
+        /// Text of the input as it was entered, before hooks change it.
         input: String,
-        /// Source of the input.
+        /// Source of the input, such as the user or a plugin.
         source: Source,
         /// Slash command that produced the input, and where the command is from; absent if the text
         /// was typed directly.
@@ -110,14 +110,14 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         input_id: Option<String>,
     },
-    /// A person ran a slash command.
+    /// A slash command that a person started has ended.
     Command {
         /// Name of the command, without the slash.
         command: String,
         /// Source of the command: `built in`, `plugin NAME`, `your prompts` or
         /// `the project's prompts`.
         source: String,
-        /// Result of the command.
+        /// Result of the command: text, the input of a turn, nothing, or a failure.
         outcome: CommandResult,
         /// Text for the person, or the reason why it failed; absent where there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,9 +127,9 @@ pub enum Event {
     },
     /// A run of a plugin's loop ended.
     LoopRun {
-        /// Name of the plugin.
+        /// Name of the plugin whose loop ran.
         plugin: String,
-        /// Result of the run.
+        /// Result of the run: the loop is done, wants to run again, or failed.
         outcome: LoopResult,
         /// Milliseconds after which the loop wants to run again; absent unless it does.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,45 +141,45 @@ pub enum Event {
         /// Duration of the run in milliseconds.
         duration_ms: u64,
     },
-    /// A plugin's loop waits for its next run.
+    /// A plugin's loop begins to wait for its next run.
     LoopWait {
-        /// Name of the plugin.
+        /// Name of the plugin whose loop waits.
         plugin: String,
         /// Milliseconds until the next run, which may be more than the loop wants.
         delay_ms: u64,
         /// Number of failed runs since the last successful one; 0 if the last run succeeded.
         failures: u32,
-        /// Reason of the last run, as in `loop-run`.
+        /// Reason for the next run: the `reason` of the preceding `loop-run`.
         reason: String,
     },
     /// The input was assessed: how to handle the turn is decided.
     Assessed {
-        /// Decision on how to handle the turn.
+        /// Decision on how the turn handles the input.
         decision: Decision,
-        /// Confidence from 0 to 1.
+        /// Confidence in the decision, from 0 to 1.
         confidence: f64,
         /// Reasons for the decision.
         reasons: Vec<String>,
     },
-    /// A step starts.
+    /// A step of the turn starts: a request to the model, and the tool calls in its answer.
     StepStart {
         /// Number of the step within the turn, from 1.
         step: u32,
     },
-    /// A step ended: its tool calls have their results.
+    /// A step of the turn ended: its tool calls have their results.
     StepEnd {
-        /// Number of the step.
+        /// Number of the step within the turn, from 1.
         step: u32,
         /// Number of tool calls in the step.
         tool_calls: u32,
-        /// Whether another request to the model follows.
+        /// Whether the turn continues with another request to the model.
         goes_on: bool,
     },
     /// A request is about to be sent to the model.
     RequestStart {
         /// Number of the request within the turn of this agent, from 1.
         request: u32,
-        /// Name of the provider.
+        /// Name of the provider to which the request is sent.
         provider: String,
         /// Name of the requested model.
         model: String,
@@ -190,14 +190,14 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
-    /// A request ended, with an answer or without one.
+    /// A request to the model ended, with an answer or without one.
     RequestEnd {
-        /// Number of the request, as in `request-start`.
+        /// Number of the request, as in its `request-start`.
         request: u32,
         /// Name of the model that answered, as reported by the provider.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// Tokens used.
+        /// Tokens that the request used.
         usage: Usage,
         /// Cost in US dollars; absent when no price is known.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,13 +207,13 @@ pub enum Event {
         /// Reason why the model stopped; absent when there is no answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         finish: Option<Finish>,
-        /// Reason why there is no answer.
+        /// Reason why there is no answer; absent when there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
     /// Older messages are about to be replaced by a summary, which may take a while.
     CompactStart {
-        /// Number of messages to replace.
+        /// Number of messages that the summary replaces.
         messages: u32,
         /// Estimated tokens of the request if the messages were not replaced.
         tokens: u64,
@@ -231,9 +231,9 @@ pub enum Event {
     },
     /// An earlier turn is about to be moved to a holder: its summary is ready.
     ArchiveStart {
-        /// Number of messages to move.
+        /// Number of messages that are moved out of the conversation.
         messages: u32,
-        /// Estimated tokens of the messages.
+        /// Estimated number of tokens of these messages.
         tokens: u64,
         /// Limit that the turn reached: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
@@ -242,16 +242,16 @@ pub enum Event {
     ArchiveEnd {
         /// Number of messages in the turn.
         messages: u32,
-        /// Id of the holder; null when the turn stays.
+        /// Id of the subagent that holds the turn from now on; null when the turn stays.
         holder: Option<String>,
-        /// Summary that replaces the turn; null if it stays.
+        /// Summary that replaces the turn in the conversation; null if the turn stays.
         summary: Option<String>,
         /// Reason why the turn stays; null if it was moved.
         refused: Option<String>,
     },
     /// The model wrote more text, as hooks let it through.
     TextDelta {
-        /// Text that was added.
+        /// Text that the model wrote since the previous `text-delta`.
         text: String,
     },
     /// The model writes text that is not shown yet: hooks judge the complete answer first, or the
@@ -264,21 +264,21 @@ pub enum Event {
     },
     /// Text that was shown is void: hooks changed it later, or the request is sent again.
     Correction {
-        /// Text that was shown.
+        /// Text that was shown and is void now.
         shown: String,
         /// Text that replaces the shown text; empty if it is not known yet.
         text: String,
     },
     /// The model wrote more reasoning. Not sent if hooks judge the model's text.
     ThinkingDelta {
-        /// Text that was added.
+        /// Reasoning that the model wrote since the previous `thinking-delta`.
         text: String,
     },
     /// A request is about to be sent again: the streamed part of its answer is void.
     Retry {
-        /// Number of the next attempt, from 2.
+        /// Number of the attempt that follows, from 2.
         attempt: u32,
-        /// Milliseconds until the next attempt.
+        /// Milliseconds until the request is sent again.
         delay_ms: u64,
         /// Reason why the request is sent again.
         reason: String,
@@ -291,7 +291,8 @@ pub enum Event {
     },
     /// A tool call was made: hooks and policy judge it next.
     ToolCall {
-        /// The call with the arguments that were written.
+        /// Call with the arguments that the model, or the plugin in `by`, wrote, before hooks
+        /// change them.
         call: ToolCall,
         /// Name of the plugin that provides the tool; null for a built-in tool, and if no tool has
         /// this name.
@@ -305,9 +306,9 @@ pub enum Event {
     },
     /// A tool call was allowed and is about to run.
     ToolStart {
-        /// The call with its final arguments.
+        /// Call with its final arguments, which hooks may have changed.
         call: ToolCall,
-        /// Class of the tool's effects.
+        /// Class of the tool's effects: reading, writing, executing or external.
         effect_class: EffectClass,
         /// Name of the plugin that provides the tool; null for a built-in tool.
         plugin: Option<String>,
@@ -334,56 +335,56 @@ pub enum Event {
         subagent: String,
         /// Name of the plugin that runs the subagent; null if the model does.
         plugin: Option<String>,
-        /// Task of the subagent.
+        /// Task that the subagent was given.
         task: String,
-        /// Names of the subagent's tools.
+        /// Names of the tools that the subagent can call.
         tools: Vec<String>,
-        /// Name of the subagent's preset; absent without one.
+        /// Name of the preset with which the subagent was started; absent without one.
         #[serde(skip_serializing_if = "Option::is_none")]
         preset: Option<String>,
         /// Whether an earlier subagent continues; `task` is then the further message to it.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_continued: bool,
-        /// Id of the tool call that started it.
+        /// Id of the tool call that started the subagent; absent if no call did.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
     /// A subagent ended.
     SubagentEnd {
-        /// Id of the subagent.
+        /// Id of the subagent that ended.
         subagent: String,
-        /// Answer, or the reason why there is none.
+        /// Answer of the subagent, or the reason why there is none.
         answer: String,
-        /// Whether it failed.
+        /// Whether the subagent failed.
         is_error: bool,
         /// Tokens that the subagent used; they are also counted in the turn of its parent.
         usage: Usage,
-        /// Final state of the subagent.
+        /// State in which the subagent ended.
         state: SubagentState,
         /// Number of steps that the subagent made.
         steps: u32,
         /// Cost in US dollars of the tokens with a known price.
         cost_usd: f64,
     },
-    /// A hook was called or skipped.
+    /// A hook was called, or its call was skipped.
     Hook {
-        /// Record of the hook call.
+        /// Record of the hook call: point, plugin, outcome and duration.
         #[serde(flatten)]
         record: TraceRecord,
     },
     /// A plugin's code accessed, or tried to access, something outside its sandbox.
     Access {
-        /// Record of the access.
+        /// Record of the access: plugin, target and outcome.
         #[serde(flatten)]
         record: AccessRecord,
     },
-    /// A plugin asked the person.
+    /// A plugin asked the user a question and got an answer.
     Asked {
-        /// Name of the plugin.
+        /// Name of the plugin that asked.
         plugin: String,
-        /// Question as it was shown.
+        /// Question as the user was shown it.
         question: String,
-        /// Answer as text: the user's, or the default.
+        /// Answer as text, from the user or the plugin's default.
         answer: String,
         /// Whether nobody could be asked, so that the plugin's default is the answer.
         is_default: bool,
@@ -393,7 +394,7 @@ pub enum Event {
     },
     /// A plugin changed its status line.
     Status {
-        /// Name of the plugin.
+        /// Name of the plugin that changed its status line.
         plugin: String,
         /// Status line of at most 80 characters; empty if the plugin removed it.
         text: String,
@@ -402,52 +403,52 @@ pub enum Event {
     SkillActivated {
         /// Id of the skill: its folder, or `plugin:folder`.
         skill: String,
-        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        /// Trust level of the skill: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
-        /// Digest of the skill.
+        /// Digest of the skill's content.
         hash: String,
-        /// Activator: `user`, `model`, or `plugin NAME`.
+        /// Party that activated the skill: `user`, `model`, or `plugin NAME`.
         by: String,
         /// Whether the skill stays active until `/done` instead of the end of the turn.
         is_conversational: bool,
         /// Tools that the skill's allow list names; absent without such a list.
         #[serde(skip_serializing_if = "Option::is_none")]
         allow: Option<Vec<String>>,
-        /// Tools that the skill denies.
+        /// Names of the tools that the skill denies.
         deny: Vec<String>,
     },
     /// A skill ended, and with it its restriction of tool calls.
     SkillEnded {
-        /// Id of the skill.
+        /// Id of the skill that ended.
         skill: String,
         /// Reason: `turn`, `done`, or `dropped` if the previous turn never ended.
         reason: String,
     },
-    /// A line for the person at the terminal.
+    /// The host or a plugin shows a line to the user.
     Notice {
         /// Severity of the notice.
         level: Level,
         /// Name of the plugin that sent the notice; null if the host did.
         plugin: Option<String>,
-        /// Line to show.
+        /// Text of the line to show.
         text: String,
     },
-    /// A plugin recorded a value.
+    /// A plugin recorded a value of a metric.
     Metric {
-        /// Name of the plugin.
+        /// Name of the plugin that recorded the value.
         plugin: String,
-        /// Name of the metric.
+        /// Name of the metric, which the plugin chose.
         name: String,
         /// Value that was measured.
         value: f64,
     },
-    /// A plugin added a message.
+    /// A plugin added a message to the conversation.
     Injected {
-        /// Name of the plugin.
+        /// Name of the plugin that added the message.
         plugin: String,
-        /// Text of the message.
+        /// Text of the added message.
         text: String,
-        /// Whether the message stays in the session.
+        /// Whether the message is stored in the session; if not, only the next request contains it.
         keep: bool,
     },
     /// Text that was queued during the turn was passed to the model, or dropped by a hook.
@@ -461,16 +462,16 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A turn ended, however it ended.
+    /// A turn ended: completed, interrupted or failed.
     TurnEnd {
-        /// Number of the turn, from 1.
+        /// Number of the turn within the session, from 1.
         turn: u32,
-        /// Summary of the turn.
+        /// Summary of the turn: stop reason, steps, calls, tokens and cost.
         summary: TurnSummary,
-        /// Output for the user.
+        /// Output of the turn, to be shown to the user.
         output: String,
     },
-    /// A failure ended the turn.
+    /// A failure of the provider or the session ended the turn.
     Error {
         /// Part that failed: `provider` or `session`.
         place: String,
@@ -527,7 +528,7 @@ impl Event {
         }
     }
 
-    /// Builds a notice of the host.
+    /// Creates the event for a notice of the host to the user.
     #[must_use]
     pub fn create_host_notice(level: Level, text: impl Into<String>) -> Self {
         Self::Notice {

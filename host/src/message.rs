@@ -27,13 +27,13 @@ pub use part::{Part, Parts};
 pub enum Role {
     /// The user, or a program that speaks in the user's place.
     User,
-    /// The model, with its text and tool calls.
+    /// Messages that the model wrote, with its text and tool calls.
     Assistant,
-    /// The host, answering tool calls.
+    /// Messages of the host with the results of tool calls.
     Tool,
 }
 
-/// Tool call that the model requests.
+/// Call of a tool that the model or a plugin requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// Id that the provider assigned; the result refers to the call by this id.
@@ -70,13 +70,13 @@ impl ToolCall {
 /// Result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
-    /// Id of the call.
+    /// Id of the tool call to which the result belongs.
     pub call_id: String,
     /// Name of the called tool.
     pub name: String,
-    /// Content that the model reads.
+    /// Content of the result, which the model reads.
     pub content: Parts,
-    /// Whether the call failed, was refused or was cancelled.
+    /// Whether the tool call failed, was refused or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
@@ -98,18 +98,18 @@ impl ToolResult {
     }
 }
 
-/// One part of a message.
+/// Part of a message: text, reasoning, a tool call or a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
     /// Plain text.
     Text {
-        /// Text of the message, unchanged.
+        /// Text of the part, unchanged.
         text: String,
     },
-    /// The model's reasoning.
+    /// Reasoning that the model wrote before its answer.
     Thinking {
-        /// Text of the reasoning.
+        /// Text of the model's reasoning.
         text: String,
         /// Opaque signature that a provider requires to be sent back with the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,9 +122,9 @@ pub enum Content {
     },
     /// Reference to bytes that the session stores, such as an image.
     Blob(Blob),
-    /// A tool call; only in assistant messages.
+    /// Tool call of the model. Only assistant messages contain such parts.
     ToolCall(ToolCall),
-    /// A tool result; only in tool messages.
+    /// Result of a tool call. Only tool messages contain such parts.
     ToolResult(ToolResult),
 }
 
@@ -134,7 +134,7 @@ impl Content {
         Self::Text { text: text.into() }
     }
 
-    /// Creates a part of unsigned reasoning.
+    /// Creates a part of reasoning without a provider's signature.
     pub fn from_thinking(text: impl Into<String>) -> Self {
         Self::Thinking {
             text: text.into(),
@@ -150,11 +150,11 @@ impl Content {
 /// this server, so requests to any other model or server omit them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Writer {
-    /// Name of the provider, as in settings.
+    /// Name of the model provider, as in the settings.
     pub provider: String,
     /// Name of the API format of the answer, such as `anthropic-messages`.
     pub wire: String,
-    /// Name of the model as requested.
+    /// Name of the model that was requested.
     pub model: String,
 }
 
@@ -187,14 +187,14 @@ pub enum SkillPart {
     ContextFile(String),
 }
 
-/// One entry of the conversation.
+/// Message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Id, unique within the session.
+    /// Id of the message, unique within the session.
     pub id: String,
-    /// Role of the sender.
+    /// Role of the sender: user, model or host.
     pub role: Role,
-    /// Parts in order.
+    /// Parts of the message, in order.
     pub content: Vec<Content>,
     /// Name of the plugin that added the message; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,7 +230,7 @@ impl Message {
         Self::new(Role::Tool, vec![Content::ToolResult(result)])
     }
 
-    /// Creates a message with a new id.
+    /// Creates a message from these parts, with a new id.
     #[must_use]
     pub fn new(role: Role, content: Vec<Content>) -> Self {
         Self {
@@ -268,7 +268,7 @@ impl Message {
         }
     }
 
-    /// Whether the message contains the result of this call.
+    /// Whether the message contains the result of the tool call with this id.
     pub(crate) fn has_result_of_call(&self, call: &str) -> bool {
         let is_it =
             |part: &Content| matches!(part, Content::ToolResult(result) if result.call_id == call);
@@ -357,7 +357,7 @@ pub(crate) fn unanswered_calls(messages: &[Message]) -> impl Iterator<Item = &To
 )]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
-    /// Reads only; such calls may run in parallel.
+    /// Only reads, so such calls may run in parallel.
     Read,
     /// Changes files.
     Write,
@@ -378,7 +378,7 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments, `"type": "object"`.
     pub parameters: Value,
-    /// Class of the tool's effects.
+    /// Class of the effects that calls of the tool may have.
     pub effect_class: EffectClass,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -403,9 +403,9 @@ impl ToolSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finish {
-    /// The answer is complete.
+    /// The model completed its answer.
     Done,
-    /// The model calls tools.
+    /// The model stopped to have tools called.
     ToolCalls,
     /// The model reached the token limit; the message is truncated.
     MaxTokens,
@@ -416,7 +416,7 @@ pub enum Finish {
     Paused,
 }
 
-/// Tokens of one or more provider calls.
+/// Numbers of tokens that one or more model requests used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens of the prompt, including cached tokens.

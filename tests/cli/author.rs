@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Once;
 
 use super::Rind;
@@ -25,6 +26,15 @@ impl Rind {
             }
         });
         Self::with_shared_builds()
+    }
+
+    /// Makes another `RIND_HOME` use the compiled SDK of this author.
+    pub fn share_builds_with(&self, home: &Path) {
+        fs::create_dir_all(home.join("cache")).unwrap();
+        for folder in ["cache/builds", "rind-sdk"] {
+            let shared = self.home().join(folder).canonicalize().unwrap();
+            symlink(shared, home.join(folder)).unwrap();
+        }
     }
 
     fn with_shared_builds() -> Self {

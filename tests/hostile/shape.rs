@@ -84,13 +84,13 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "exports a point in two versions that pass for each other",
             twice(),
-            "it exports the point `context` twice",
+            "the component exports the point `context` twice",
         )
         .with("side_effects = [\"session\"]\n"),
         load(
             "exports its tools in two versions that pass for each other",
             Program::Wat(TOOLS_TWICE.to_owned()),
-            "it exports the interface `tools` twice",
+            "the component exports the interface `tools` twice",
         ),
         load("a memory of 64 bits", started("(memory i64 1)"), "memory64"),
         load(

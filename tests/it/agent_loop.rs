@@ -243,10 +243,10 @@ async fn a_loop_that_makes_no_sense_ends_the_turn_with_its_name_and_the_reason()
         ("leave-open", "it returned before it finished the turn"),
         ("leave", "it returned before it finished the turn"),
         ("return", "it returned before it finished the turn"),
-        ("fail", "it reported an error: I do"),
+        ("fail", "the call reported an error: I do"),
         ("trap", "the plan fell apart"),
-        ("spin", "it was stopped at its deadline of 2000 ms"),
-        ("hold", "it was stopped at its deadline of 2000 ms"),
+        ("spin", "the call was stopped at its deadline of 2000 ms"),
+        ("hold", "the call was stopped at its deadline of 2000 ms"),
         (
             "ask-for-ever",
             "it called more than 64 primitives of a turn without sending a request",
@@ -300,7 +300,10 @@ async fn a_fault_after_the_end_of_the_turn_changes_nothing_about_it() {
             "late",
             "failed after the end of the turn: it asked for `request`",
         ),
-        ("late-trap", "failed after the end of the turn: it trapped"),
+        (
+            "late-trap",
+            "failed after the end of the turn: the plugin trapped",
+        ),
         (
             "finish-twice",
             "failed after the end of the turn: it asked for `finish`",

@@ -154,7 +154,7 @@ async fn imports_that_are_not_covered_are_refused_by_name() {
     let text = refused("reach-http", |manifest| manifest).await;
     assert_eq!(
         text,
-        "it imports `rind:plugin/http@0.1.1`, which needs `side_effects = [\"network\"]` in plugin.toml"
+        "the component imports `rind:plugin/http@0.1.1`, which needs `side_effects = [\"network\"]` in plugin.toml"
     );
     let text = refused("reach-http", |manifest| {
         manifest + "side_effects = [\"network\"]\n"
@@ -162,11 +162,12 @@ async fn imports_that_are_not_covered_are_refused_by_name() {
     .await;
     assert_eq!(
         text,
-        "it imports `rind:plugin/http@0.1.1`, but no host was granted: list those that it talks to under `[network] hosts` in plugin.toml"
+        "the component imports `rind:plugin/http@0.1.1`, but no host was granted: list those that it talks to under `[network] hosts` in plugin.toml"
     );
     let text = refused("reach-sockets", |manifest| manifest).await;
     assert!(
-        text.starts_with("it imports `wasi:sockets/") && text.contains("use `rind:plugin/http`"),
+        text.starts_with("the component imports `wasi:sockets/")
+            && text.contains("use `rind:plugin/http`"),
         "{text}"
     );
 }
@@ -537,17 +538,17 @@ async fn implementers_refuse_and_ask_as_far_as_the_kind_of_the_point_goes() {
         (
             "opinions",
             "ask",
-            "it answered `ask`, which is not possible at collect points",
+            "the hook answered `ask`, which is not possible at collect points",
         ),
         (
             "opinions",
             "block",
-            "it answered `block`, which is not possible at collect points",
+            "the hook answered `block`, which is not possible at collect points",
         ),
         (
             "news",
             "block",
-            "it answered `block`, which is not possible at observe points",
+            "the hook answered `block`, which is not possible at observe points",
         ),
     ] {
         let (content, failure) = ask(point, json!({"one": [said, "x"]})).await;
@@ -597,12 +598,12 @@ async fn implementing_a_point_that_nobody_defines_is_refused_with_both_names() {
     let text = refused("points", implements("nobody.review")).await;
     assert_eq!(
         text,
-        "it implements `nobody.review`, but plugin `nobody` is not loaded"
+        "the plugin implements `nobody.review`, but plugin `nobody` is not loaded"
     );
     let text = refused("points", implements("hello.review")).await;
     assert_eq!(
         text,
-        "it implements `hello.review`, but plugin `hello` declares no point `review`"
+        "the plugin implements `hello.review`, but plugin `hello` declares no point `review`"
     );
 }
 

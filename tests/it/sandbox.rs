@@ -116,14 +116,14 @@ async fn a_guest_that_sleeps_is_stopped_at_its_deadline() {
 async fn a_guest_that_panics_is_named_with_what_it_printed() {
     let why = is_stopped("trap").await;
     assert!(
-        why.contains("it trapped") && why.contains("broken on purpose"),
+        why.contains("the plugin trapped") && why.contains("broken on purpose"),
         "{why}"
     );
 }
 
 #[tokio::test]
 async fn a_guest_that_recurses_without_end_traps() {
-    assert!(is_stopped("recurse").await.contains("it trapped"));
+    assert!(is_stopped("recurse").await.contains("the plugin trapped"));
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn a_guest_that_exits_ends_only_itself() {
     assert!(
         is_stopped("exit")
             .await
-            .contains("it trapped: Exited with i32 exit status 1")
+            .contains("the plugin trapped: Exited with i32 exit status 1")
     );
 }
 
@@ -244,7 +244,7 @@ async fn a_tool_that_never_ends_is_stopped_at_the_deadline_of_its_manifest() {
     assert!(output.is_error);
     assert_eq!(
         output.content,
-        "the tool `misbehaving` of plugin `hostile` failed: it was stopped at its deadline of 200 ms"
+        "the tool `misbehaving` of plugin `hostile` failed: the call was stopped at its deadline of 200 ms"
     );
 }
 

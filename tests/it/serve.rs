@@ -256,7 +256,7 @@ async fn a_loop_that_fails_runs_again_after_growing_pauses_and_others_go_on() {
     assert!(good.len() >= 10, "{good:?}");
     assert!(good.iter().all(|outcome| *outcome == LoopResult::Again));
     assert_eq!(*served.end("good"), LoopEndReason::Interrupted);
-    let is_told = |stamped: &Stamped| matches!(&stamped.event, Event::LoopRun { reason: Some(why), .. } if why == "it reported an error: the well is dry\\u{1b}[2K");
+    let is_told = |stamped: &Stamped| matches!(&stamped.event, Event::LoopRun { reason: Some(why), .. } if why == "the call reported an error: the well is dry\\u{1b}[2K");
     assert!(served.events.iter().any(is_told));
 }
 
@@ -283,7 +283,10 @@ async fn a_loop_that_never_ends_is_stopped_at_its_deadline_and_others_go_on() {
             Event::LoopWait { plugin, reason, .. } if plugin == "spin" => Some(reason.clone()),
             _ => None,
         });
-    assert_eq!(why.unwrap(), "it was stopped at its deadline of 2000 ms");
+    assert_eq!(
+        why.unwrap(),
+        "the call was stopped at its deadline of 2000 ms"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

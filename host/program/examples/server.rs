@@ -46,7 +46,7 @@ async fn main() -> Result<()> {
     }
 }
 
-/// Serves one client until it hangs up.
+/// Serves one client until the client closes its connection.
 async fn serve_client(host: &Host, client: TcpStream) -> Result<()> {
     let (read, mut write) = client.into_split();
     let mut lines = BufReader::new(read).lines();

@@ -32,7 +32,7 @@ pub(super) enum TurnEndAttemptOutcome {
     Done,
     /// The answer was sent to the user, who has followed up with a further input.
     FollowUp,
-    /// The turn needs another step. Contains a short reason.
+    /// The turn needs another step. Contains a short reason for it.
     Again(String),
 }
 
@@ -42,7 +42,7 @@ impl TurnEndAttemptOutcome {
     }
 }
 
-/// State of the answer to the current input.
+/// State of the model's answer to the current input of the turn.
 #[derive(Default)]
 pub(super) struct CurrentAnswerState {
     /// Last text of the model that was not empty, after the truncated texts that it continues, if
@@ -54,7 +54,7 @@ pub(super) struct CurrentAnswerState {
     n_empty: u32,
     /// Last step of the turn. It is removed when its answer is accepted or another step follows.
     last: Option<ReplyStepResult>,
-    /// Draft of the answer that the reflection has accepted.
+    /// Draft of the answer that the reflection accepted; `None` if it accepted none yet.
     accepted: Option<String>,
 }
 
@@ -104,12 +104,12 @@ impl CurrentAnswerState {
         self.begun.clear();
     }
 
-    /// Stores a truncated text, which the next step continues.
+    /// Stores the text of a truncated answer, which the next step continues.
     pub(super) fn store_truncated_text(&mut self, begun: String) {
         self.begun = begun;
     }
 
-    /// Stores a draft that the reflection has accepted.
+    /// Stores the draft of an answer that the reflection accepted.
     pub(super) fn store_accepted_draft(&mut self, draft: String) {
         self.accepted = Some(draft);
     }
@@ -119,7 +119,7 @@ impl CurrentAnswerState {
         self.accepted.take()
     }
 
-    /// Whether the reflection has accepted the last answer.
+    /// Whether the reflection accepted the last draft of the answer.
     pub(super) fn is_last_answer_accepted(&self) -> bool {
         self.accepted.is_some()
     }

@@ -17,7 +17,7 @@ use crate::tool::schema;
 /// match three times, the fourth one usually fails as well, at full cost.
 const MAX_SCHEMA_MISMATCH_RETRIES: u32 = 3;
 
-/// JSON Schema of the final answer of a turn.
+/// JSON Schema that the final answer of a turn must match, compiled for validation.
 #[derive(Clone)]
 pub struct AnswerSchema {
     schema: Arc<Value>,
@@ -31,7 +31,9 @@ impl AnswerSchema {
     /// Reason why the schema is refused.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() {
-            return Err("a JSON Schema is an object, such as {\"type\": \"object\"}".to_owned());
+            return Err(
+                "a JSON Schema must be an object, such as {\"type\": \"object\"}".to_owned(),
+            );
         }
         Ok(Self {
             check: schema::compile_json_schema_check(schema)?,
@@ -70,7 +72,7 @@ pub(super) struct TurnAnswerSchemaChecker {
 
 /// Consequence of an answer that does not match the schema of its turn.
 pub(super) enum AnswerMismatchConsequence {
-    /// The model is asked again, with this message.
+    /// The model is asked for the answer again, with this message about the mismatch.
     AskAgain(String),
     /// The model is not asked again, because the maximum is reached. Contains the reason of the
     /// last mismatch.

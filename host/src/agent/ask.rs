@@ -33,7 +33,7 @@ pub(super) struct HostQuestionToModel<'a> {
     /// Name of the model; `None` for the model of the agent.
     pub(super) model: Option<&'a str>,
     pub(super) system: String,
-    /// Question, with the transcript.
+    /// Text of the question, including the transcript if it is about one.
     pub(super) prompt: String,
     pub(super) max_tokens: u32,
 }

@@ -204,10 +204,10 @@ mod tests {
             ("Rename the function parse_line to parse_entry", Direct),
             ("", Direct),
             ("explain this?", Direct),
-            // May do harm.
+            // Requests that may do harm.
             ("Delete everything in the folder", AskFirst),
             ("deploy to production and force push", AskFirst),
-            // Names nothing.
+            // Requests that do not name their object.
             ("fix it", AskFirst),
             ("Make this better.", AskFirst),
             ("Refactor the session store and migrate old files", Plan),

@@ -19,7 +19,7 @@ use crate::tool::background::{BackgroundCommand, parse_command_number};
 const ENDED_BACKGROUND_COMMANDS_NOTE_PREFIX: &str =
     "[commands in the background ended with the program that ran them: ";
 
-/// Maximum number of ids that a note names.
+/// Maximum number of ids of background commands that a note for the model names.
 const MAX_COMMAND_IDS_IN_NOTE: usize = 16;
 
 /// Returns a note for the model at the beginning of a turn, if background commands have ended of

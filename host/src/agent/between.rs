@@ -21,11 +21,11 @@ pub(crate) struct PluginCallBetweenTurnsOutcome<T> {
     pub(crate) result: Result<T, String>,
     /// Whether the call was cancelled and therefore has no result.
     pub(crate) was_interrupted: bool,
-    /// Duration of the call in milliseconds.
+    /// Duration of the plugin call in milliseconds.
     pub(crate) duration_ms: u64,
-    /// Tokens that the call used.
+    /// Tokens that the model requests of the plugin call used.
     pub(crate) usage: Usage,
-    /// Cost of the tokens.
+    /// Cost of the tokens in `usage`.
     pub(crate) cost: Cost,
 }
 
@@ -72,7 +72,7 @@ impl LiveAgent {
             biased;
             () = cancel.cancelled() => {
                 was_interrupted = true;
-                Err("it was interrupted".to_owned())
+                Err("the call was interrupted".to_owned())
             }
             why = self.family.halt.wait_for_reason() => Err(format_stopped_call_error(&why)),
             ran = call => ran.map_err(|failure| failure.to_string()),

@@ -37,7 +37,7 @@ impl LimitedHostCallKind {
     }
 }
 
-/// Number of calls that each plugin made, by kind.
+/// Number of calls to the host that each plugin made, by kind of call.
 #[derive(Clone, Default)]
 struct PluginHostCallCounts(HashMap<(Arc<str>, LimitedHostCallKind), u32>);
 
@@ -112,7 +112,7 @@ struct TurnUsageTotals {
     n_calls: u32,
     n_requests: u32,
     spent: LimitedCallCounts,
-    /// Maximum cost of the turn in US dollars.
+    /// Maximum cost of the turn in US dollars; `None` for no maximum.
     max_cost_usd: Option<f64>,
 }
 

@@ -38,13 +38,13 @@ const SKIPPED_CALL_RESULT: &str = "not run: the user said something before this 
 /// Reason for the refusal of a subagent's call that needs approval.
 pub(super) const SUBAGENT_APPROVAL_REFUSAL_REASON: &str = "a subagent cannot ask for approval";
 
-/// A call that passed all checks and may run.
+/// Tool call that passed the checks by hooks and policy and may run.
 pub(super) struct AllowedToolCall {
     pub(super) call: ToolCall,
     pub(super) entry: RegisteredTool,
     pub(super) subject: Subject,
     pub(super) notes: Vec<PluginAttributedText>,
-    /// Whether hooks changed the arguments of the call.
+    /// Whether hooks changed the arguments that the model wrote.
     pub(super) is_changed: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct UnreviewedToolCall {
 }
 
 impl UnreviewedToolCall {
-    /// Id of the call.
+    /// Returns the id of the tool call.
     pub(super) fn id(&self) -> &str {
         &self.finished.call.id
     }
@@ -118,7 +118,7 @@ impl AllowedToolCall {
     }
 }
 
-/// User to ask about a call that needs approval.
+/// User who is asked whether a tool call that needs approval may run.
 #[derive(Clone, Copy)]
 pub(super) enum UserToAskForApproval<'a> {
     /// The user of the session, who is asked through the session's approver.
@@ -137,7 +137,7 @@ pub(super) struct ToolCallChecker<'a> {
     pub(super) caller: &'a Caller,
     /// Plugin, client or other agent that makes the call; `None` for the model.
     pub(super) maker: Option<&'a Arc<str>>,
-    /// Token that interrupts the call.
+    /// Token whose cancellation interrupts the call.
     cancel: &'a CancellationToken,
     asked: UserToAskForApproval<'a>,
 }
@@ -441,7 +441,7 @@ impl<'a> ToolCallChecker<'a> {
             .await
     }
 
-    /// Asks the user whether a call may run.
+    /// Asks the user whether a tool call that needs approval may run.
     async fn ask_call_approval(
         &self,
         call: &ToolCall,

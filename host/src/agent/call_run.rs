@@ -54,7 +54,7 @@ impl ToolCallChecker<'_> {
         session.sync_on_blocking_thread().await
     }
 
-    /// Runs a call up to its deadline.
+    /// Runs an allowed tool call until it ends or its deadline is reached.
     pub(super) async fn run_call(&self, allowed: AllowedToolCall) -> UnreviewedToolCall {
         let AllowedToolCall {
             call,

@@ -13,7 +13,7 @@ use crate::checkpoint::CheckpointConfig;
 use crate::config::{Section, number};
 use crate::price::Prices;
 
-/// Limits of a turn.
+/// Limits and other settings of the agent's turns: the section `[agent]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
@@ -25,7 +25,7 @@ pub struct AgentConfig {
     /// longest answer of the model, at most 64,000.
     #[serde(deserialize_with = "number::within_if_set::<1, 1_000_000_000, _, _>")]
     pub max_tokens: Option<u32>,
-    /// Review of an answer before it is shown.
+    /// Settings for reflection, the review of an answer before it is shown.
     pub reflect: ReflectConfig,
     /// Maximum number of tool calls per answer; further calls are dropped, and the model is told
     /// which. Default: 128.
@@ -63,11 +63,11 @@ pub struct AgentConfig {
     /// The user's own context files, which precede those of the project. Missing files are ignored.
     #[serde(skip)]
     pub own_context_files: Vec<PathBuf>,
-    /// Compaction: older messages are replaced by a summary.
+    /// Settings for compaction, the replacement of older messages by a summary.
     pub compact: CompactConfig,
     /// Checkpoints: the contents of files are stored before calls change them.
     pub checkpoint: CheckpointConfig,
-    /// Archival of finished turns; the section `[archival]`.
+    /// Settings for the archival of finished turns; the section `[archival]`.
     #[serde(skip)]
     pub archival: ArchivalConfig,
     /// Maximum cost of a turn, in US dollars: the step that exceeds it is the last one. Tokens of
@@ -77,7 +77,7 @@ pub struct AgentConfig {
     /// Whether the model may run and query subagents; the section `[subagents]`.
     #[serde(skip)]
     pub subagents: SubagentsConfig,
-    /// The operator's prices of models; the section `[prices]`.
+    /// Prices of models as set by the operator; the section `[prices]`.
     #[serde(skip)]
     pub prices: Prices,
     /// Whether "always" answers are recorded in the session and restored from it, so that they also
@@ -128,7 +128,7 @@ impl Section for AgentConfig {
 }
 
 impl AgentConfig {
-    /// Returns the timeout of one tool call.
+    /// Returns the time after which a tool call is stopped.
     #[must_use]
     pub fn tool_timeout(&self) -> Duration {
         Duration::from_secs(self.tool_timeout_seconds)

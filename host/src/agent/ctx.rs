@@ -19,11 +19,11 @@ use crate::session::Body;
 pub(super) struct TurnContext {
     /// State of the turn that is shared with the code that serves calls of plugins.
     pub(super) scope: Arc<SharedTurnState>,
-    /// Number of the current step; 0 before the first.
+    /// Number of the current step of the turn, from 1; 0 before the first step.
     pub(super) step: u32,
     /// Messages that only the next request to the model contains; the session does not store them.
     pub(super) passing: Vec<Message>,
-    /// Whether the turn is ending, for any reason.
+    /// Whether the turn is ending, so that no further step begins.
     pub(super) is_ending: bool,
 }
 
@@ -175,7 +175,7 @@ impl TurnContext {
         self.scope.spec.events.emit(event);
     }
 
-    /// Emits a notice for the user.
+    /// Emits a notice of the host for the user.
     pub(super) fn emit_notice(&self, level: Level, text: impl Into<String>) {
         self.emit_event(Event::create_host_notice(level, text));
     }

@@ -27,10 +27,10 @@ use crate::tool::builtin::{build_tool_spec, parse_arguments_and_run_tool};
 use crate::tool::registry::{ToolRegistry, is_external_tool_origin};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Name of the tool that finds deferred tools.
+/// Name of the tool with which the model searches for deferred tools.
 pub(super) const FIND_TOOLS_TOOL_NAME: &str = "find_tools";
 
-/// Name of the tool that calls deferred tools.
+/// Name of the tool through which the model calls deferred tools.
 pub(super) const USE_TOOL_TOOL_NAME: &str = "use_tool";
 
 /// Number of tools from which on the tools of a plugin may be deferred; those of an MCP server
@@ -56,7 +56,7 @@ const MAX_TOOLS_DESCRIBED_PER_SEARCH: usize = 8;
 /// Maximum number of tools that one call of `find_tools` lists by name only.
 const MAX_TOOLS_LISTED_BY_NAME_PER_SEARCH: usize = 100;
 
-/// Maximum length of a search query, in bytes.
+/// Maximum length of a query for deferred tools, in bytes.
 const MAX_TOOL_SEARCH_QUERY_BYTES: usize = 500;
 
 /// Maximum length of a tool's description in a search result, in bytes.
@@ -153,7 +153,7 @@ struct FindToolsArguments {
     from: Option<String>,
 }
 
-/// The tool that finds deferred tools.
+/// Tool with which the model searches for deferred tools.
 struct FindDeferredToolsTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
@@ -364,9 +364,9 @@ impl Tool for FindDeferredToolsTool {
     reason = "the call becomes one of the named tool before it runs"
 )]
 struct UseToolArguments {
-    /// Name of the tool, as `find_tools` returned it.
+    /// Name of the tool to call, as `find_tools` returned it.
     name: String,
-    /// Arguments, which fit the schema that `find_tools` returned.
+    /// Arguments for the tool, which fit the schema that `find_tools` returned.
     arguments: serde_json::Map<String, Value>,
 }
 

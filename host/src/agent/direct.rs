@@ -19,7 +19,7 @@ use crate::point::dispatch::HookDispatchResult;
 use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
 
-/// A turn in which only hooks are called.
+/// Turn without requests to a model, in which only hooks are called.
 pub struct HookOnlyTurn<'a> {
     agent: &'a mut LiveAgent,
     scope: Arc<SharedTurnState>,

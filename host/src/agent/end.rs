@@ -161,7 +161,7 @@ impl RunningTurn<'_> {
             .await;
         self.block_outcome_after_hook_failure(&mut outcome);
         if let Some(keeping) = self.keeping.take() {
-            // The task logs its own errors.
+            // Ignore the error of the task: the task logs it.
             let _ = keeping.await;
         }
         let synced = session.sync_on_blocking_thread().await;

@@ -34,7 +34,7 @@ pub struct ExternalAgentRequest {
     /// Name of the agent, as in `guard:codex`. The session and the events show it as the author of
     /// the call. The names of plugins cannot contain a `:`.
     pub client: Arc<str>,
-    /// Call, result or prompt that the agent asks about.
+    /// Call, result or prompt that the other agent asks about.
     pub about: ExternalAgentRequestContent,
 }
 
@@ -45,28 +45,28 @@ pub enum ExternalAgentRequestContent {
     Call {
         /// Call as the other agent is about to run it.
         call: ToolCall,
-        /// Effect class of the tool.
+        /// Effect class of the called tool: read, write, execute or external.
         effect_class: EffectClass,
         /// Reason why the agent cannot ask its user for approval; `None` if it can.
         cannot_ask: Option<String>,
     },
-    /// A tool call that has run.
+    /// Tool call that the other agent has already run.
     Result {
-        /// Call that has run.
+        /// Call as the other agent ran it.
         call: ToolCall,
-        /// Result of the call.
+        /// Result of the call, which hooks may change.
         content: Parts,
-        /// Whether the call failed.
+        /// Whether the call failed in the other agent.
         is_error: bool,
     },
-    /// A prompt of the user.
+    /// Prompt that the user gave to the other agent.
     Prompt {
-        /// Text of the prompt.
+        /// Text of the user's prompt.
         text: String,
     },
 }
 
-/// Verdict on a request.
+/// Verdict on a request of another agent: refused, to be asked about, changed or unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerdictForExternalAgent {
     /// Reason for the refusal, with the name of the plugin or other part that refused; `None` if
@@ -80,14 +80,14 @@ pub struct VerdictForExternalAgent {
     pub notes: Vec<String>,
 }
 
-/// New value after a change by hooks.
+/// Replacement for the part of another agent's request that hooks changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookChangedValue {
-    /// Arguments of a call.
+    /// Changed arguments of a tool call that is about to run.
     Arguments(Value),
-    /// Result of a call.
+    /// Changed result of a tool call that has run.
     Content(Parts),
-    /// Text of a prompt.
+    /// Changed text of the user's prompt.
     Prompt(String),
 }
 
@@ -115,7 +115,7 @@ impl ExternalAgentRequest {
     }
 }
 
-/// Judges a request within a turn.
+/// Judges a request of another agent within a turn of this host's session.
 pub(super) async fn judge_external_agent_request(
     scope: &SharedTurnState,
     step: u32,
@@ -161,7 +161,7 @@ pub(super) async fn judge_external_agent_request(
     }
 }
 
-/// Judges a call before it runs.
+/// Judges a tool call of another agent before that agent runs it.
 async fn judge_external_tool_call(
     checker: ToolCallChecker<'_>,
     call: ToolCall,
@@ -378,7 +378,7 @@ fn build_external_tool_entry(
         tool: Arc::new(ExternallyRunTool { spec, own }),
         check: Arc::new(|arguments: &Value| match arguments.is_object() {
             true => Ok(()),
-            false => Err("the arguments are no object".to_owned()),
+            false => Err("the arguments are not a JSON object".to_owned()),
         }),
         may: Arc::default(),
     }

@@ -27,22 +27,22 @@ impl AgentHaltReason {
         });
     }
 
-    /// Whether a reason to end the turn is set.
+    /// Whether a reason to end the turn early is set.
     pub(super) fn is_set(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Returns the reason without clearing it.
+    /// Returns the reason to end the turn, if one is set, and keeps it set.
     pub(super) fn current_reason_text(&self) -> Option<String> {
         self.0.borrow().clone()
     }
 
-    /// Returns the reason and clears it.
+    /// Returns the reason to end the turn, if one is set, and clears it.
     pub(super) fn take_reason(&self) -> Option<String> {
         self.0.send_replace(None)
     }
 
-    /// Waits until there is a reason, and returns it.
+    /// Waits until a reason to end the turn is set, and returns it.
     pub(super) async fn wait_for_reason(&self) -> String {
         let mut receiver = self.0.subscribe();
         let kept = receiver.wait_for(Option::is_some).await;

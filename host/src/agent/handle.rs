@@ -49,7 +49,7 @@ pub struct PluginSessionHandle {
 }
 
 impl PluginSessionHandle {
-    /// Creates a handle for `session`.
+    /// Creates the handle through which plugins access `session`.
     #[must_use]
     pub fn new(session: Arc<Session>, events: EventSender, keep: PluginKeyValueWriter) -> Self {
         Self {

@@ -11,7 +11,7 @@ use crate::lock::lock_ignoring_poison;
 /// Maximum total length in bytes of the texts of a call that is cached.
 const MAX_CACHED_CALL_BYTES: usize = 16 << 10;
 
-/// Maximum number of cached calls.
+/// Maximum number of tool calls of a turn that are cached.
 const MAX_CACHED_TOOL_CALLS: usize = 32;
 
 /// Cached call. The same call is in several events, and the hooks change it for observers only
@@ -19,7 +19,7 @@ const MAX_CACHED_TOOL_CALLS: usize = 32;
 struct CachedEventToolCall {
     /// Text that hooks judged: the name and all texts of the call. It is the key of the cache.
     text: String,
-    /// Plugins whose code caused the call.
+    /// Plugins whose code caused the call, directly or through others.
     chain: Vec<Arc<str>>,
     /// Name and arguments of the call as observers see them.
     shown: (String, Value),

@@ -13,7 +13,7 @@ use crate::text::escape_and_truncate_line;
 /// Maximum length of an input's id in a notice, in bytes.
 const MAX_SHOWN_INPUT_ID_BYTES: usize = 96;
 
-/// Decision on an input.
+/// Result of looking up an input by its id: run a turn, or return a known outcome.
 pub(super) enum InputIdLookupResult {
     /// Run this turn: a new one for the input, or one that continues the interrupted turn of the
     /// input.

@@ -63,7 +63,7 @@ pub(crate) struct LiveAgent {
     /// Events to emit right after the event which reports that the session is open.
     pub(super) opening: Vec<Event>,
     pub(super) is_started: bool,
-    /// Earlier turns that are being archived.
+    /// Earlier turns whose archival is due or in progress.
     pub(super) archival: TurnsToArchiveQueue,
     /// Whether the model was already notified of the background commands of an earlier run of the
     /// program.
@@ -322,7 +322,7 @@ impl LiveAgent {
             .apply_queued_replacements(&mut self.spec, &self.dispatcher, scope);
     }
 
-    /// Returns the queue of plugins that replace loaded ones.
+    /// Returns the queue of plugin versions that replace loaded ones between two steps.
     pub(crate) fn plugin_replacement_queue(&self) -> SharedPluginReplacementQueue {
         self.replacements.clone()
     }
@@ -404,7 +404,7 @@ impl LiveAgent {
         }
     }
 
-    /// Returns the caller of hooks outside a turn.
+    /// Returns the caller that hooks outside of a turn are told about.
     pub(super) fn caller_info_outside_turn(&self) -> Caller {
         Caller {
             context: PluginCallContext {

@@ -17,9 +17,9 @@ pub enum Error {
         "the input `{id}` ran in turn {turn}, which was interrupted, and other turns followed; check that turn, and use another id to run the input again"
     )]
     InputTaken {
-        /// Id of the input.
+        /// Id of the input that was already run.
         id: String,
-        /// Number of the turn that ran the input.
+        /// Number of the turn that already ran the input.
         turn: u32,
     },
     /// A hook with `on_failure = "block"` failed at a point where there was nothing left to block.
@@ -27,7 +27,7 @@ pub enum Error {
     Guard(String),
 }
 
-/// Outcome of a turn.
+/// Outcome of a turn that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
     /// Number of the turn within the session.

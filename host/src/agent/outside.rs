@@ -269,7 +269,7 @@ async fn run_client_request(
         };
     }
     drop(room);
-    // Ignore a failed `send`: the client may be gone.
+    // Ignore a failed `send`: the client may no longer wait for the reply.
     let _ = reply.send(result);
 }
 

@@ -36,7 +36,7 @@ struct StreamedAnswerState {
 }
 
 impl SharedStreamedAnswerText {
-    /// Records a stream event of the answer.
+    /// Updates the text of the answer from an event of its stream.
     pub(super) fn record_stream_event(&self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(text) | StreamEvent::Thinking(text) => {
@@ -93,7 +93,7 @@ impl<'a> PendingModelRequest<'a> {
         self.heard.clone()
     }
 
-    /// Whether the model began to answer.
+    /// Whether the model began to answer the request.
     pub(super) fn has_begun_answer(&self) -> bool {
         let attempts = self.heard.lock();
         attempts.n_lost > 0 || !attempts.text.is_empty()
@@ -270,7 +270,7 @@ fn estimate_missing_usage(usage: &mut Usage, request: &Request, answer: &Message
     }
 }
 
-/// Counts the tokens of a part of an answer.
+/// Returns the number of tokens of one part of an answer.
 fn count_part_tokens(part: &Content) -> u64 {
     match part {
         Content::Text { text } | Content::Thinking { text, .. } => tokens::count_tokens(text),

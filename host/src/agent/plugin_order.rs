@@ -84,7 +84,7 @@ pub(super) async fn run_turn_with_plugin_loop(
 /// for such turns.
 struct PluginAgentLoopTurn<'t, 'a> {
     turn: &'t mut RunningTurn<'a>,
-    /// Name of the plugin of the loop.
+    /// Name of the plugin whose loop runs the turn.
     name: Arc<str>,
     /// Assessment of the turn's input; `None` until the loop has taken the input.
     decision: Option<Decision>,

@@ -11,10 +11,10 @@ use crate::text::escape_and_truncate_line;
 /// Maximum number of blocked calls that are recorded: a model may repeat a call many times.
 const MAX_RECORDED_BLOCKED_CALLS: usize = 8;
 
-/// Longest description of a blocked call, in bytes.
+/// Maximum length in bytes of the description of a call that was blocked for lack of approval.
 const MAX_BLOCKED_CALL_DESCRIPTION_BYTES: usize = 400;
 
-/// Progress of a turn.
+/// Progress of a running turn: its current step, last tool and blocked calls.
 #[derive(Debug, Default)]
 pub(super) struct TurnProgress {
     step: AtomicU32,
@@ -23,7 +23,7 @@ pub(super) struct TurnProgress {
 }
 
 impl TurnProgress {
-    /// Records that a step begins.
+    /// Records the number of the step that begins.
     pub(super) fn record_step(&self, step: u32) {
         self.step.store(step, Ordering::Relaxed);
     }
@@ -33,7 +33,7 @@ impl TurnProgress {
         self.step.load(Ordering::Relaxed)
     }
 
-    /// Records that a tool runs.
+    /// Records the name of the tool that was started last.
     pub(super) fn record_last_tool(&self, name: &str) {
         *lock_ignoring_poison(&self.tool) = Some(name.to_owned());
     }

@@ -28,14 +28,14 @@ const MAX_ATTEMPTS_PER_TOOL_CALL: u32 = 3;
 const INTERRUPTED_CALL_DONE_RESULT_TEXT: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
                             there. The call was not run again, and its result is not known]";
 
-/// State of the effect of an interrupted call.
+/// Knowledge about whether an interrupted call had its effect.
 enum InterruptedCallEffectState {
     /// Running the call again is safe, because the first run had no effect or another run does no
     /// harm.
     Repeatable,
     /// The first run of the call already had its effect.
     Done,
-    /// The state is unknown, for this reason.
+    /// The effect of the call is unknown, for this reason.
     Unknown(String),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct InterruptedCallRepeater<'t> {
 }
 
 impl<'t> InterruptedCallRepeater<'t> {
-    /// Creates the repeater of a turn.
+    /// Creates the repeater for the interrupted calls of a turn.
     pub(super) fn new(ctx: &'t mut TurnContext, calls: &'t TurnToolCallRunner) -> Self {
         Self { ctx, calls }
     }

@@ -26,7 +26,7 @@ pub(crate) struct PluginReplacement {
     /// Loop of the new version; `None` unless the loop of this plugin runs the turns of the
     /// session.
     pub(crate) agent_loop: Option<Arc<dyn AgentLoop>>,
-    /// Event that reports the replacement.
+    /// Event that reports the replacement once it has taken place.
     pub(crate) event: Event,
 }
 
@@ -40,7 +40,7 @@ struct PluginReplacementQueueState {
     added: Notify,
 }
 
-/// Weak reference to a queue of replacements.
+/// Weak reference to a queue of plugin replacements.
 #[derive(Clone)]
 pub(crate) struct WeakPluginReplacementQueue(Weak<PluginReplacementQueueState>);
 

@@ -8,7 +8,7 @@ use crate::point::outcome::Injection;
 use crate::provider::{Finish, Response};
 
 pub(super) struct ReplyStepResult {
-    /// The text that the model wrote.
+    /// Text that the model wrote in this step.
     pub(super) draft: String,
     /// Whether another step follows: the model called tools, its text was cut, or a plugin injected
     /// a message about the answer.
@@ -28,14 +28,14 @@ impl ReplyStepResult {
     }
 }
 
-/// Kinds of incomplete answers.
+/// Kind of an answer that the model did not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IncompleteReplyKind {
     /// Text cut by a token limit; the next step continues the text.
     CutText,
     /// Answer cut by a token limit within its tool calls.
     CutCalls,
-    /// Answer with neither text nor a tool call.
+    /// The answer contains neither text nor a tool call.
     Empty,
 }
 

@@ -23,7 +23,7 @@ use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
 use crate::text::format_error_chain;
 
-/// Reason why a request got no answer.
+/// Reason why a model request got no answer.
 pub(super) enum NoModelAnswerReason {
     /// A hook blocked the request, or a hook with `on_failure = "block"` failed.
     Blocked(PluginAttributedText),

@@ -70,13 +70,13 @@ pub(super) struct SharedAgentTreeState {
     /// Reason for which the turns of all agents of the session stop at once; none while they may
     /// run.
     pub(super) halt: Arc<AgentHaltReason>,
-    /// The session of the main agent.
+    /// Session of the main agent.
     pub(super) root: Arc<Session>,
     /// Turn that started this agent; `None` for the main agent.
     pub(super) parent: Option<Arc<SharedTurnState>>,
     /// Presets that applied in the step that started this agent.
     pub(super) presets: ParentAgentPresets,
-    /// Skills that were used in the session.
+    /// Skills that the main agent and its subagents have used in the session.
     pub(super) skills: Arc<SessionSkillMemory>,
     /// Checkpoints: copies of files from before the tool calls of the session changed them.
     pub(super) checkpoints: Arc<SessionCheckpoints>,

@@ -41,23 +41,23 @@ const AGENT_ID_RANDOM_CHARS: usize = 8;
 /// Input of a turn, and the limits of the turn.
 #[derive(Debug)]
 pub(crate) struct TurnSpec {
-    /// Text that starts the turn.
+    /// Text of the input that starts the turn.
     pub(crate) text: String,
-    /// Source of the text.
+    /// Source of the input's text.
     pub(crate) source: Source,
     /// Slash command that produced the text, with the command's source.
     pub(crate) command: Option<String>,
-    /// Images that belong to the text.
+    /// Images that belong to the input.
     pub(crate) attached: Vec<PromptImageAttachment>,
-    /// Schema that the final answer must match.
+    /// JSON Schema that the final answer must match; `None` if any text is allowed.
     pub(crate) answer_schema: Option<AnswerSchema>,
     /// Maximum cost of the turn, its subagents included, in US dollars.
     pub(crate) max_cost_usd: Option<f64>,
     /// Id that the caller assigned to the input; see `known_input`.
     pub(crate) input_id: Option<String>,
-    /// Preset that selects the tools of the turn.
+    /// Preset that selects the tools of the turn; `None` if no preset does.
     pub(crate) preset: Option<Arc<SubagentPreset>>,
-    /// Interrupted turn that this one continues.
+    /// Interrupted turn that this turn continues; `None` for a new turn.
     pub(crate) continues: Option<InterruptedTurn>,
 }
 
@@ -90,7 +90,7 @@ impl TurnSpec {
 
 #[derive(Clone)]
 pub(crate) struct AgentSpec {
-    /// Client of the model API.
+    /// Client of the API through which the model is asked.
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
     pub model: String,
@@ -103,34 +103,34 @@ pub(crate) struct AgentSpec {
     /// Plugins and tool servers whose tools are deferred: requests omit the descriptions, and the
     /// model finds the tools with a search.
     pub deferred: Arc<BTreeSet<String>>,
-    /// Hooks of the loaded plugins.
+    /// Hooks that are called in the turns of the agent.
     pub hooks: Arc<HookRegistry>,
-    /// Policy for tool calls.
+    /// Policy that decides which tool calls are allowed, denied or need approval.
     pub policy: Arc<dyn Policy>,
     /// Asks the user about calls for which the policy requires approval.
     pub approver: Arc<dyn Approver>,
-    /// Session to which the agent writes.
+    /// Session to which the agent writes its messages.
     pub session: Arc<Session>,
-    /// Destination of events.
+    /// Sender through which the agent emits its events.
     pub events: EventSender,
-    /// Callback that saves a value that a hook stores.
+    /// Callback that stores a value for a hook in its plugin's key-value store.
     pub keep_in_store: PluginKeyValueWriter,
-    /// Limits of a turn.
+    /// Limits and other settings of the agent's turns.
     pub config: AgentConfig,
     /// Folder in which the agent works.
     pub workspace: PathBuf,
     /// Further parts of the system prompt, such as the list of skills or the task of a subagent.
     pub parts: Vec<PromptPart>,
-    /// Skills of the session.
+    /// Skills that the agent can use.
     pub skills: Arc<SessionSkills>,
-    /// Presets of subagents.
+    /// Presets with which subagents can be started.
     pub presets: Arc<SubagentPresets>,
     /// Names of the loaded plugins.
     pub plugins: Arc<[String]>,
     /// Rind's own folders. If a skill's folder contains one of them, the agent may not read the
     /// skill's files.
     pub own_folders: Arc<[PathBuf]>,
-    /// `main`, or the id of a subagent.
+    /// Name of the agent: `main`, or the id of a subagent.
     pub name: Arc<str>,
     /// 0 for the main agent, one more for each level of subagent.
     pub depth: u32,

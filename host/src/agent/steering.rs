@@ -39,15 +39,15 @@ pub struct QueuedSteeringTextSnapshot {
     /// Whether the text waits for the end of the turn; otherwise it waits for the next request to
     /// the model.
     pub is_follow_up: bool,
-    /// The text and its source.
+    /// Queued text and its source.
     pub input: TurnInput,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SteeringQueueKind {
-    /// Texts for the next safe point.
+    /// Queue of texts that the model receives at the next safe point of the turn.
     Steering,
-    /// Texts for the end of the turn.
+    /// Queue of texts that the model receives when the turn is about to end.
     FollowUps,
 }
 

@@ -26,7 +26,7 @@ use crate::prompt;
 use crate::provider::{Finish, JsonAnswerFormat, Request, Response, StreamEvent};
 use crate::session::Body;
 
-/// Outcome of a request.
+/// Outcome of a model request in a step.
 enum ModelRequestOutcome {
     Answered(Box<Response>),
     /// The request exceeds the model's context window; contains the server's message.
@@ -41,7 +41,7 @@ enum ModelRequestOutcome {
 pub(super) struct StepModelRequestOptions {
     /// Model for the request; `None` selects the model of the turn.
     pub(super) model: Option<String>,
-    /// Preset that selects the tools until the next request.
+    /// Preset that selects the tools of this and the following requests until another one is set.
     pub(super) preset: Option<Arc<SubagentPreset>>,
     /// Plugin and text of a message that only this request contains.
     pub(super) note: Option<(Arc<str>, String)>,
@@ -69,7 +69,7 @@ impl HookReviewedReply {
     }
 }
 
-/// Model and usage of one request.
+/// Model that answered a request and the tokens that the request used.
 pub(super) struct StepModelUsage {
     pub(super) model: String,
     pub(super) usage: Usage,
@@ -580,7 +580,7 @@ impl RunningTurn<'_> {
         written: &str,
     ) -> Result<(), EarlyTurnEndReason> {
         self.progress.partial.clear();
-        // Providers reject messages without content.
+        // Store no message without content, because providers reject such messages.
         if !message.content.is_empty() {
             let fresh = self.progress.text_of_current_step();
             let is_shown = !fresh.is_empty() && reply.draft == written;

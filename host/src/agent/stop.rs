@@ -4,22 +4,22 @@ use super::outcome::Error;
 use crate::point::dispatch::{CombinedHookVerdict, HookDispatchResult, PluginAttributedText};
 use crate::session;
 
-/// Reason why a turn ended early.
+/// Reason why a turn ended before the model's final answer.
 pub(super) enum EarlyTurnEndReason {
     /// A hook blocked the turn. The text names the hook's plugin and the reason.
     Blocked(String),
     /// The step limit was reached; the output of the turn says so.
     MaxSteps,
     Cancelled,
-    /// The provider gave no answer, for this reason.
+    /// The model provider gave no answer, for this reason.
     Provider(String),
     /// The answer does not match the schema of the turn, for this reason.
     WrongAnswer(String),
     /// The plugin's agent loop that runs the turn failed.
     Loop {
-        /// Name of the plugin.
+        /// Name of the plugin whose loop failed.
         plugin: String,
-        /// Reason, as the words that follow "failed".
+        /// Reason for the failure, worded to follow "failed".
         why: String,
     },
     Host(Error),

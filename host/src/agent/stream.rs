@@ -89,10 +89,10 @@ impl StreamedAnswerProgress {
     }
 }
 
-/// One answer while it streams.
+/// Answer of the model while it is being received.
 pub(super) struct StreamingAnswer<'a> {
     emitter: &'a TurnEventEmitter,
-    /// Token of the turn.
+    /// Token that is cancelled when the turn is interrupted.
     cancel: &'a CancellationToken,
     caller: &'a Caller,
     streaming: StreamedTextDisplayMode,
@@ -218,7 +218,7 @@ impl<'a> StreamingAnswer<'a> {
     ) {
         let ends_only = self.emitter.spec.config.checks_ends_only;
         let mut last: Option<Instant> = None;
-        // Whether text arrived since the last check.
+        // Whether text arrived since the last call of the hooks.
         let mut has_new = false;
         let mut has_line = false;
         let wait = |has_line| {
@@ -246,7 +246,7 @@ impl<'a> StreamingAnswer<'a> {
                 Some(Some(piece)) => Some(piece),
                 None => None,
             };
-            // Check all queued pieces together.
+            // Join all queued pieces, so that hooks check them together.
             while let Some(one) = piece.take() {
                 match one {
                     AnswerTextUpdate::Text(text) => {
@@ -315,7 +315,7 @@ impl<'a> StreamingAnswer<'a> {
     }
 }
 
-/// Part of a streamed answer.
+/// Change of the received text of a streamed answer.
 enum AnswerTextUpdate {
     Text(String),
     /// The request is sent again, so the text that was received so far is discarded.
@@ -345,7 +345,7 @@ impl HeldTextNotificationState {
     }
 }
 
-/// Emits the event that a request is sent again.
+/// Emits the event which reports that a model request is about to be sent again.
 pub(super) fn emit_retry(events: &EventSender, event: StreamEvent) {
     if let StreamEvent::Retry {
         attempt,

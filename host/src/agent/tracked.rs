@@ -15,9 +15,9 @@ use crate::tool::registry::RegisteredTool;
 
 /// A tool call, with the method by which its file changes are tracked.
 pub(super) enum CallFileChangeTracker {
-    /// The call changes no file.
+    /// The call changes no file, so nothing is tracked.
     Unneeded,
-    /// The tool reports each write to this recorder.
+    /// The tool itself reports each write to this recorder.
     Recorded(Arc<CallFileChangeRecorder>),
     /// The workspace is compared with a snapshot from before the call.
     Compared(SnapshotTrackedToolCall),

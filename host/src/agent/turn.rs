@@ -49,7 +49,7 @@ pub(super) enum TurnKind {
         command: Option<String>,
         /// Id that the caller assigned to the input; see `known_input`.
         input_id: Option<String>,
-        /// Interrupted turn that this turn continues.
+        /// Interrupted turn that this turn continues; `None` for a new turn.
         continues: Option<Box<InterruptedTurn>>,
     },
     /// Replaces older messages with a summary; there is no answer.
@@ -76,7 +76,7 @@ pub(super) struct RunningTurn<'a> {
     /// Tool calls whose results are not in the session yet.
     pub(super) calls: TurnToolCallRunner,
     pub(super) reflected: ReflectionState,
-    /// The answer to the current input.
+    /// State of the answer to the current input of the turn.
     pub(super) answer: CurrentAnswerState,
     /// The last answer while some of its calls have no results yet.
     pub(super) open: Option<StoredModelReply>,

@@ -27,7 +27,7 @@ impl UnrestrictedTurnTools {
         tools.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the tools of the agent, between two steps.
+    /// Replaces all tools of the agent, which must be between two steps.
     pub(super) fn set_all_tools(&self, tools: ToolRegistry) {
         let mut own = self.all.write().unwrap_or_else(PoisonError::into_inner);
         *own = Arc::new(tools);

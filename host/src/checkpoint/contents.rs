@@ -26,7 +26,7 @@ const MAX_STORED_CONTENT_BYTES: u64 = 1 << 30;
 
 type FileContentHash = [u8; 32];
 
-/// Contents of files, stored by hash.
+/// Store of the contents of changed files, each under its hash.
 #[derive(Debug)]
 pub(super) struct FileContentStore {
     path: PathBuf,
@@ -99,7 +99,7 @@ impl FileContentStore {
         })
     }
 
-    /// Whether the store contains this content.
+    /// Whether the store has the content with this hash.
     pub(super) fn contains(&self, digest: &str) -> bool {
         parse_content_hash(digest).is_some_and(|hash| self.index.contains_key(&hash))
     }

@@ -25,7 +25,7 @@ use crate::lock::lock_ignoring_poison;
 /// Name of the checkpoint folder in the folder of a session.
 pub const CHECKPOINTS_FOLDER_NAME: &str = "checkpoints";
 
-/// Checkpoints of a session and of its subagents.
+/// Checkpoints of a session and of its subagents: records from which file changes can be undone.
 #[derive(Debug)]
 pub struct SessionCheckpoints {
     config: CheckpointConfig,
@@ -37,20 +37,20 @@ pub struct SessionCheckpoints {
     /// state behind the lock, because the lock is held during a complete snapshot and a
     /// `SnapshotTrackedToolCall` must be droppable on an async thread without waiting.
     n_running: AtomicUsize,
-    /// Notices that were not shown to the user yet.
+    /// Notices about checkpoints that the user has not been shown yet.
     notices: Mutex<Vec<String>>,
 }
 
 /// Paths and settings of the checkpoints of a session.
 #[derive(Clone, Debug)]
 pub struct SessionCheckpointSpec {
-    /// Settings and limits.
+    /// Settings of the checkpoints, with their limits.
     pub config: CheckpointConfig,
-    /// Folder of the session.
+    /// Folder in which the session is stored.
     pub session: PathBuf,
     /// Folder in which the agent works.
     pub workspace: PathBuf,
-    /// Folders of this program, which snapshots skip.
+    /// Folders of this program, which snapshots of the workspace skip.
     pub own_folders: Vec<PathBuf>,
 }
 
@@ -89,11 +89,11 @@ impl Drop for SnapshotTrackedToolCall {
 /// Turn, id and tool of a tool call that changes files.
 #[derive(Clone, Debug)]
 pub struct FileChangeOrigin {
-    /// Number of the main agent's turn.
+    /// Number of the main agent's turn in which the call ran.
     pub turn: u32,
-    /// Id of the call.
+    /// Id of the tool call that changes files.
     pub call: String,
-    /// Name of the tool.
+    /// Name of the called tool.
     pub tool: String,
 }
 
@@ -145,7 +145,7 @@ impl SessionCheckpoints {
         }
     }
 
-    /// Returns the checkpoint folder.
+    /// Returns the folder that contains the checkpoints of the session.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -158,7 +158,7 @@ impl SessionCheckpoints {
         lock_ignoring_poison(&self.keeper)
     }
 
-    /// Removes and returns the notices for the user.
+    /// Returns the notices that the user has not been shown yet, and removes them.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *lock_ignoring_poison(&self.notices))
     }

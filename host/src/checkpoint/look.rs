@@ -12,7 +12,7 @@ use super::plan::build_path_histories;
 use super::record::{ChangeRecord, ChangeSource, FileChange, read_records};
 use super::state::FileState;
 
-/// Read-only view of the checkpoints of a session.
+/// Read-only view of a session's checkpoints, for showing its file changes.
 #[derive(Debug)]
 pub struct CheckpointReader {
     records: Vec<ChangeRecord>,

@@ -47,9 +47,9 @@ pub enum Error {
     /// The files of the checkpoints, or a file of the workspace, cannot be read or written.
     #[error("the checkpoints in {} cannot be used", path.display())]
     Io {
-        /// Folder of the checkpoints.
+        /// Path of the folder that contains the checkpoints.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error that the operating system reported.
         #[source]
         source: io::Error,
     },

@@ -13,7 +13,7 @@ use super::state::FileState;
 /// Reason why a path is restored only on explicit request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UncertainRestoreReason {
-    /// The path changed after the last recorded call.
+    /// The path changed after the last recorded call, by another program or the user.
     Now,
     /// Another program or the user changed the file between two calls.
     Between,
@@ -22,7 +22,7 @@ pub enum UncertainRestoreReason {
 }
 
 impl UncertainRestoreReason {
-    /// Describes the reason to the user.
+    /// Returns the reason as text for the user.
     #[must_use]
     pub fn describe_reason(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl UncertainRestoreReason {
 /// History of one path, computed from the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathChangeHistory {
-    /// State before the first change, which a rewind restores.
+    /// State of the path before the first change, which a rewind restores.
     pub(super) target: FileState,
     /// States in which the calls may have left the path, each with false if the file mode in the
     /// state may be wrong.
@@ -50,7 +50,7 @@ pub(super) struct PathChangeHistory {
 /// Result of the check whether a path can be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathRestorability {
-    /// The path already has the state to restore.
+    /// The path is already in the state to which the rewind restores it.
     Same,
     /// The path can be restored without losing other changes.
     Safe,
@@ -59,7 +59,7 @@ pub(super) enum PathRestorability {
 }
 
 impl PathChangeHistory {
-    /// Judges a path by its current state.
+    /// Decides from the current state of the path whether it can be restored.
     pub(super) fn check_restorability(&self, present: &FileState) -> PathRestorability {
         let is_left = |(left, is_certain): &(FileState, bool)| {
             left.is_same_state(present) || !is_certain && left.has_same_content_as(present)

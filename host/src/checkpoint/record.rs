@@ -17,26 +17,26 @@ use crate::session::{open_guarded, set_private_permissions};
 /// Name of the file in the checkpoint folder that records changes of files.
 pub(super) const FILE_CHANGES_FILE_NAME: &str = "changes.jsonl";
 
-/// Change of one path.
+/// Change of one path by a tool call or a rewind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
     /// Path relative to the workspace, without symlinks in its folders.
     pub path: String,
-    /// State before the change.
+    /// State of the path before the change.
     pub before: FileState,
-    /// State after the change.
+    /// State of the path after the change.
     pub after: FileState,
 }
 
-/// Method by which changes were found.
+/// Method by which a change of files was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeSource {
-    /// A file tool reported a write.
+    /// A file tool reported that it wrote the file.
     Write,
     /// The host compared snapshots of the workspace from before and after the call.
     Snapshot,
-    /// The user restored files.
+    /// The user restored earlier states of files with a rewind.
     Rewind,
 }
 
@@ -44,9 +44,9 @@ pub enum ChangeSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeRecordOutcome {
-    /// The changes were made.
+    /// The recorded changes were made.
     Done,
-    /// No change was made.
+    /// No change was made, so the record has no effect.
     Void,
     /// The call was interrupted, and its changes were found later, so another program may have made
     /// some of them.
@@ -58,26 +58,26 @@ pub enum ChangeRecordOutcome {
 pub struct LeftOutFiles {
     /// Reason why the snapshot does not contain the contents of these files.
     pub why: ContentNotStoredReason,
-    /// Number of files.
+    /// Number of files that were left out for this reason.
     pub count: usize,
 }
 
 /// Record of a call that changed files, or may have changed some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeRecord {
-    /// Number of the record, from 1.
+    /// Number of the record within its session, from 1.
     pub id: u64,
     /// Turn of the main agent in which the call ran.
     pub turn: u32,
-    /// Start of the call, in milliseconds since 1970.
+    /// Time at which the call started, in milliseconds since 1970.
     pub time: i64,
     /// Id of the tool call; `None` for a rewind.
     pub call: Option<String>,
-    /// Name of the tool.
+    /// Name of the called tool.
     pub tool: String,
     /// Method by which the host found the changes of the call.
     pub source: ChangeSource,
-    /// Changes, sorted by path.
+    /// Changes that the call made, sorted by path.
     pub changes: Vec<FileChange>,
     /// End of the call; `None` while it runs, or if the process was killed before it recorded the
     /// end.
@@ -96,7 +96,7 @@ impl ChangeRecord {
     }
 }
 
-/// Line of the record file.
+/// Line of the file that stores the records of a session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 enum ChangeLogLine {
@@ -124,7 +124,7 @@ enum ChangeLogLine {
     },
 }
 
-/// Data for the line that begins a record.
+/// Data of the line that is written when a call starts.
 #[derive(Clone, Debug)]
 pub(super) struct ChangeRecordStartData {
     pub(super) turn: u32,

@@ -95,7 +95,10 @@ impl OpenedCheckpointStore {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
                 Err("the folder is not removed, because it has other files in it".to_owned())
             }
-            Err(errno) => Err(format!("it cannot be removed: {}", io::Error::from(errno))),
+            Err(errno) => Err(format!(
+                "the path cannot be removed: {}",
+                io::Error::from(errno)
+            )),
         }
     }
 
@@ -119,7 +122,9 @@ impl OpenedCheckpointStore {
                 // Keep the folder writable for its owner until its contents are restored.
                 let mode = to_unix_file_mode(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
-                made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
+                made.map_err(|errno| {
+                    format!("the folder cannot be made: {}", io::Error::from(errno))
+                })
             }
             FileState::File { digest, mode, .. } => {
                 let content = self.contents.get(digest);
@@ -159,7 +164,7 @@ impl OpenedCheckpointStore {
                     )
                 })
             }
-            _ => Err("it is no longer a folder".to_owned()),
+            _ => Err("the path is no longer a folder".to_owned()),
         }
     }
 
@@ -171,7 +176,7 @@ impl OpenedCheckpointStore {
     ) -> Result<PathWalkResult, String> {
         let names = change.path.split('/');
         if is_path_into_git_folder(self.workspace.root(), names) {
-            return Err("it belongs to a git repository itself".to_owned());
+            return Err("the path belongs to the data of a git repository".to_owned());
         }
         let walked = walk_path_beneath(&self.root, &change.path, false, missing);
         let walked = walked.map_err(|errno| {
@@ -180,7 +185,7 @@ impl OpenedCheckpointStore {
         })?;
         match walked.names.join("/") == change.path {
             true => Ok(walked),
-            false => Err("a link is in the way".to_owned()),
+            false => Err("the path leads through a link, which is not followed".to_owned()),
         }
     }
 }
@@ -199,12 +204,12 @@ fn check_path_state_unchanged(walked: &PathWalkResult, expected: &FileState) -> 
             if present.is_same_state(expected) || present.is_folder() && expected.is_folder() =>
         {
             match present {
-                FileState::Other => Err("it is not a file, folder or link".to_owned()),
+                FileState::Other => Err("the path is not a file, folder or link".to_owned()),
                 _ => Ok(()),
             }
         }
-        Ok(_) => Err("it was changed in this moment".to_owned()),
-        Err(error) => Err(format!("it cannot be read: {error}")),
+        Ok(_) => Err("the path changed after the restore was planned".to_owned()),
+        Err(error) => Err(format!("the path cannot be read: {error}")),
     }
 }
 

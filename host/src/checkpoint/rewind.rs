@@ -14,21 +14,21 @@ use super::restore::MAX_COMPARED_FILE_BYTES;
 use super::state::{FileState, read_path_state};
 use super::store::OpenedCheckpointStore;
 
-/// Change that a rewind makes.
+/// Change of one path that a rewind would make or has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedRewindChange {
-    /// Path relative to the workspace.
+    /// Path of the file, link or folder, relative to the workspace.
     pub path: String,
-    /// Current state.
+    /// Current state of the path, before the rewind.
     pub present: FileState,
-    /// State before the turn.
+    /// State of the path before the turns to undo, which the rewind restores.
     pub target: FileState,
     /// Reason why the rewind makes this change only if the user explicitly requests it; `None` if
     /// no such request is needed.
     pub changed: Option<UncertainRestoreReason>,
 }
 
-/// Change that cannot be undone.
+/// Change of a path that a rewind cannot undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnrestorableFileChange {
     /// Path, or a description of the call whose changes are unknown.
@@ -37,14 +37,14 @@ pub struct UnrestorableFileChange {
     pub why: String,
 }
 
-/// Plan for a rewind of files.
+/// Plan of a rewind: the changes of files that it undoes and those that it cannot undo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileRewindPlan {
-    /// First turn whose changes are undone.
+    /// Number of the first turn whose file changes are undone.
     pub turn: u32,
-    /// Changes, sorted by path.
+    /// Changes that the rewind makes, sorted by path.
     pub changes: Vec<PlannedRewindChange>,
-    /// Changes that cannot be undone.
+    /// Changes that the rewind cannot undo.
     pub lost: Vec<UnrestorableFileChange>,
     /// Whether commands ran in these turns; they may have changed files that snapshots do not
     /// cover.
@@ -66,10 +66,10 @@ impl FileRewindPlan {
     }
 }
 
-/// Result of a rewind of files.
+/// Result of a rewind: the paths that were restored and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileRewindResult {
-    /// Changes that were made.
+    /// Changes that the rewind made.
     pub restored: Vec<PlannedRewindChange>,
     /// Paths that were not restored, each with the reason.
     pub kept: Vec<(String, String)>,

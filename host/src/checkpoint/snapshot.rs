@@ -37,7 +37,7 @@ struct SnapshotEntry {
     stamp: Option<FileStamp>,
 }
 
-/// States of all paths of a workspace.
+/// States of all paths of a workspace at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Snapshot {
     entries: BTreeMap<String, SnapshotEntry>,
@@ -87,10 +87,10 @@ impl Snapshot {
     }
 }
 
-/// Reason why there is no snapshot.
+/// Reason why no snapshot of the workspace could be made.
 pub(super) type SnapshotFailureReason = String;
 
-/// Scan of a workspace.
+/// Scan of a workspace, which makes a snapshot of its files.
 pub(super) struct WorkspaceSnapshotScan<'a> {
     pub(super) workspace: &'a Workspace,
     /// Folders that the snapshot skips because they belong to this program.

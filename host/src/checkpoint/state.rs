@@ -27,14 +27,14 @@ pub enum ContentNotStoredReason {
     TooLarge,
     /// The limit on the total size of the snapshot or of the session is reached.
     Limit,
-    /// The file cannot be read.
+    /// The file could not be read.
     Unreadable,
     /// The content cannot be written to the folder of the session.
     Disk,
 }
 
 impl ContentNotStoredReason {
-    /// Describes the reason to the user.
+    /// Returns the reason as text for the user.
     #[must_use]
     pub fn describe_reason(self) -> &'static str {
         match self {
@@ -46,19 +46,19 @@ impl ContentNotStoredReason {
     }
 }
 
-/// State of a path.
+/// State of a path of the workspace at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FileState {
     /// No file, folder or other entry exists at this path.
     Absent,
-    /// Regular file whose content is stored.
+    /// Regular file whose content is in the store of contents.
     File {
-        /// BLAKE3 hash of the content.
+        /// BLAKE3 hash of the content, under which it is stored.
         digest: String,
-        /// Length in bytes.
+        /// Length of the file in bytes.
         bytes: u64,
-        /// Permission, set-id and sticky bits.
+        /// Mode bits of the file: permissions, set-id and sticky.
         mode: u32,
     },
     /// Symbolic link.
@@ -68,16 +68,16 @@ pub enum FileState {
     },
     /// Folder, without its contents.
     Folder {
-        /// Permission, set-id and sticky bits.
+        /// Mode bits of the folder: permissions, set-id and sticky.
         mode: u32,
     },
     /// Regular file whose content is not stored.
     Unkept {
-        /// Length in bytes.
+        /// Length of the file in bytes.
         bytes: u64,
-        /// Attributes that reveal a change of the content.
+        /// Attributes of the file whose change reveals that the content changed.
         stamp: FileStamp,
-        /// Reason why the content is not stored.
+        /// Reason why the content of the file is not stored.
         why: ContentNotStoredReason,
     },
     /// Pipe, socket, device, or a symlink whose target is not UTF-8.
@@ -115,7 +115,7 @@ impl FileState {
         }
     }
 
-    /// Whether the path is a folder.
+    /// Whether the path was a folder in this state.
     #[must_use]
     pub fn is_folder(&self) -> bool {
         matches!(self, Self::Folder { .. })
@@ -132,7 +132,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// Returns the attributes of a file.
+    /// Takes the attributes from the metadata of a file.
     pub(super) fn from_file_metadata(metadata: &Metadata) -> Self {
         let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
         Self {

@@ -27,7 +27,7 @@ const MAX_SNAPSHOT_BYTES: u64 = 1 << 30;
 /// File tools write less, because they write only text.
 pub(super) const MAX_STORED_FILE_BYTES_BEFORE_WRITE: u64 = 32 << 20;
 
-/// The open checkpoint files and the open workspace.
+/// Opened files of the checkpoints, and the opened workspace to which they belong.
 #[derive(Debug)]
 pub(super) struct OpenedCheckpointStore {
     pub(super) workspace: Workspace,

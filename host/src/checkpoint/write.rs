@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::keeper::{FileChangeOrigin, SessionCheckpoints};
 use crate::point::handle::FileChangeRecorder;
 
-/// Recorder for the file changes of one call.
+/// Recorder to which a file tool reports each write of one tool call.
 #[derive(Clone, Debug)]
 pub struct CallFileChangeRecorder {
-    /// Checkpoints of the session.
+    /// Checkpoints of the session, in which the changes are recorded.
     pub checkpoints: Arc<SessionCheckpoints>,
-    /// Turn, id and tool of the call.
+    /// Turn, id and tool of the call that makes the changes.
     pub origin: FileChangeOrigin,
 }
 

@@ -37,7 +37,7 @@ pub trait Section: DeserializeOwned + Default {
     const NAME: &'static str;
 }
 
-/// Source of a layer of settings.
+/// Origin of a layer of settings: a file or a flag of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigLayerOrigin {
     /// Path of a settings file.
@@ -55,27 +55,27 @@ impl fmt::Display for ConfigLayerOrigin {
     }
 }
 
-/// Error while reading settings.
+/// Error while reading or checking settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file exists but cannot be read.
+    /// The settings file exists but cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Path of the file.
+        /// Path of the settings file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error that the operating system reported.
         #[source]
         source: std::io::Error,
     },
-    /// A value is invalid.
+    /// A value in the settings is invalid.
     #[error("{origin}:{line}: {message}")]
     Invalid {
-        /// Origin of the invalid value.
+        /// Origin of the layer that contains the invalid value.
         origin: ConfigLayerOrigin,
-        /// Line in the origin, from 1.
+        /// Number of the line with the value in its origin, from 1.
         line: usize,
-        /// Description of the fault.
+        /// Description of the problem with the value.
         message: String,
     },
 }
@@ -193,7 +193,7 @@ impl ConfigLayer {
         error
     }
 
-    /// Rejects sections that are not in `known`.
+    /// Rejects settings with sections that are not in `known`.
     fn check_known_sections(&self, known: &[&str]) -> Result<(), Error> {
         if self.is_json {
             let checked = json::check_known_sections(&self.text, known);
@@ -311,20 +311,20 @@ fn create_invalid_layer_error(
     }
 }
 
-/// Settings merged from several layers.
+/// Settings of all sections, merged from several layers.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     layers: Vec<ConfigLayer>,
 }
 
 impl Config {
-    /// Creates settings from `layers`; later layers take precedence.
+    /// Merges `layers` into settings; later layers take precedence over earlier ones.
     #[must_use]
     pub fn new(layers: Vec<ConfigLayer>) -> Self {
         Self { layers }
     }
 
-    /// Adds a layer that takes precedence over all others.
+    /// Adds a layer of settings that takes precedence over all others.
     #[must_use]
     pub fn with_layer(mut self, layer: ConfigLayer) -> Self {
         self.layers.push(layer);

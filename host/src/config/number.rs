@@ -43,7 +43,7 @@ where
     checked.map_err(D::Error::custom)
 }
 
-/// Upper bound for settings in US dollars.
+/// Maximum value of settings that are amounts of US dollars.
 const MAX_CONFIGURABLE_DOLLARS: f64 = 1_000_000.0;
 
 /// Reads an amount of US dollars that is more than zero.

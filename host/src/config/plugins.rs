@@ -24,7 +24,7 @@ use serde::Deserialize;
 use super::{Section, number};
 use crate::point::failure::OnFailure;
 
-/// Settings of the operator for all plugins, by name.
+/// Settings that the operator makes for plugins, by name of the plugin.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct PluginsConfig(pub BTreeMap<String, PluginSettings>);
@@ -33,17 +33,17 @@ impl Section for PluginsConfig {
     const NAME: &'static str = "plugins";
 }
 
-/// Settings of the operator for one plugin.
+/// Settings that the operator makes for one plugin.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginSettings {
-    /// Whether the plugin is loaded.
+    /// Whether the plugin is loaded. Default: true.
     pub enabled: bool,
     /// Priority of all hooks of the plugin; lower runs first.
     pub priority: Option<u16>,
-    /// Action if a hook of the plugin fails.
+    /// Action when a hook of the plugin fails; absent for the action that the plugin sets.
     pub on_failure: Option<OnFailure>,
-    /// Deadline of each hook; capped by the host.
+    /// Deadline of each call of the plugin's hooks, in seconds; capped by the host.
     #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]
     pub timeout_seconds: Option<u64>,
     /// Settings of single hooks, by extension point; they take precedence over the fields above.
@@ -65,17 +65,17 @@ impl Default for PluginSettings {
     }
 }
 
-/// Settings of the operator for one hook.
+/// Settings that the operator makes for one hook.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookSettings {
-    /// Whether the hook is bound to its point.
+    /// Whether the hook is called. Default: true.
     pub enabled: bool,
-    /// Priority of the hook; lower runs first.
+    /// Priority of the hook; hooks with lower values run first.
     pub priority: Option<u16>,
-    /// Action if the hook fails.
+    /// Action when the hook fails; absent for the action that the plugin sets.
     pub on_failure: Option<OnFailure>,
-    /// Deadline of the hook; capped by the host.
+    /// Deadline of each call of the hook, in seconds; capped by the host.
     #[serde(deserialize_with = "number::within_if_set::<1, 86_400, _, _>")]
     pub timeout_seconds: Option<u64>,
 }

@@ -7,7 +7,7 @@ use super::Config;
 /// A setting with its effective value and its locations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveSetting {
-    /// Path of keys, starting with the section.
+    /// Keys that lead to the setting, of which the first is the section.
     pub keys: Vec<String>,
     /// Effective value. Tables are split into one setting per value; lists are not split.
     pub value: toml::Value,

@@ -12,18 +12,18 @@ use std::sync::LazyLock;
 /// stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IpAddressClass {
-    /// Part of the public network.
+    /// Address in the public network: allowed for every granted host.
     Public,
     /// Loopback, private, link-local, documentation: allowed only if listed as a private host.
     Private,
-    /// Cloud metadata, multicast, reserved: never allowed, even if listed.
+    /// Cloud metadata, multicast, reserved: never allowed, even if listed as a private host.
     Never,
 }
 
 /// Class of an address and a description of its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpAddressKind {
-    /// Class of the address.
+    /// Class of the address, which decides whether requests to it are allowed.
     pub class: IpAddressClass,
     /// Description of the network for messages, to be used after "is".
     pub name: &'static str,
@@ -183,7 +183,7 @@ fn find_address_kind(address: Ipv6Addr) -> IpAddressKind {
     found.map_or(RESERVED_ADDRESS_KIND, |(.., kind)| *kind)
 }
 
-/// Classifies an address.
+/// Returns the class of an IP address and the description of its network.
 #[must_use]
 pub fn classify_address(address: IpAddr) -> IpAddressKind {
     match address {

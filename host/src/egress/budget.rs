@@ -63,7 +63,7 @@ impl PluginRequestBudget {
         }
     }
 
-    /// Resets the number of remaining requests.
+    /// Restores the full number of requests that the plugin may send.
     pub(super) fn reset_budget(&self) {
         self.left.store(self.limit, Ordering::Relaxed);
         self.is_told.store(false, Ordering::Relaxed);

@@ -25,7 +25,7 @@ use crate::lock::lock_ignoring_poison;
 use crate::secret::run_blocking_scan;
 use crate::text::escape_and_truncate_line;
 
-/// Maximum size of a message, in bytes.
+/// Maximum size of a WebSocket message, in bytes.
 pub const MAX_WEBSOCKET_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Maximum number of received messages in the queue of a connection.
@@ -38,17 +38,17 @@ pub const MAX_QUEUED_RECEIVED_BYTES: usize = 4 << 20;
 /// Maximum length of the reason why a connection ended, in bytes.
 const MAX_CONNECTION_END_REASON_BYTES: usize = 200;
 
-/// Contents of a message.
+/// Content of a WebSocket message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebSocketMessageContent {
-    /// Text.
+    /// Content of a text message.
     Text(String),
-    /// Bytes.
+    /// Content of a binary message.
     Binary(Vec<u8>),
 }
 
 impl WebSocketMessageContent {
-    /// Returns the contents as bytes.
+    /// Returns the content as bytes; text as UTF-8.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -58,16 +58,16 @@ impl WebSocketMessageContent {
     }
 }
 
-/// Event on a connection.
+/// Event on a WebSocket connection that a plugin can receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebSocketEvent {
-    /// A message arrived.
+    /// The server sent this message.
     Message(WebSocketMessageContent),
-    /// The connection has ended, for this reason.
+    /// The connection has ended, for this reason. No other event follows.
     Closed(String),
 }
 
-/// Messages and bytes that were transferred in one direction.
+/// Number of messages, and of bytes in them, that were transferred in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct WebSocketTrafficCounts {
     messages: u64,
@@ -95,7 +95,7 @@ struct WebSocketState {
     is_told: bool,
 }
 
-/// State and signals of a connection.
+/// State of a WebSocket connection, with the signals that report its changes.
 #[derive(Debug)]
 pub(super) struct SharedWebSocketConnection {
     state: Mutex<WebSocketState>,
@@ -106,7 +106,7 @@ pub(super) struct SharedWebSocketConnection {
 }
 
 impl SharedWebSocketConnection {
-    /// Appends a received message to the queue.
+    /// Appends a message from the server to the queue of messages for the plugin.
     pub(super) fn queue_message(&self, frame: WebSocketMessageContent) {
         let n_bytes = frame.as_bytes().len();
         let mut state = lock_ignoring_poison(&self.state);
@@ -125,7 +125,7 @@ impl SharedWebSocketConnection {
             && state.queued_bytes < MAX_QUEUED_RECEIVED_BYTES
     }
 
-    /// Marks the connection as ended, unless it already is.
+    /// Marks the connection as ended for this reason, unless it is already marked.
     pub(super) fn mark_ended(&self, reason: &str) {
         let mut state = lock_ignoring_poison(&self.state);
         state.ended.get_or_insert_with(|| {
@@ -141,7 +141,7 @@ impl SharedWebSocketConnection {
 pub struct WebSocketReadySignal(Arc<SharedWebSocketConnection>);
 
 impl WebSocketReadySignal {
-    /// Whether [`WebSocketConnection::receive`] would return something.
+    /// Whether [`WebSocketConnection::receive`] would return without waiting.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let state = lock_ignoring_poison(&self.0.state);
@@ -214,7 +214,7 @@ impl WebSocketConnection {
         WebSocketReadySignal(self.shared.clone())
     }
 
-    /// Whether the plugin has received [`WebSocketEvent::Closed`].
+    /// Whether the plugin has received [`WebSocketEvent::Closed`], so that no event is left.
     #[must_use]
     pub fn is_over(&self) -> bool {
         lock_ignoring_poison(&self.shared.state).is_told

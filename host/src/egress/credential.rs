@@ -16,7 +16,7 @@ use crate::grant::{Credential, GrantedCapabilities};
 /// which masking would then damage.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Maximum length of a secret, in bytes.
+/// Maximum length of a secret that can be sent in a header, in bytes.
 const MAX_SECRET_BYTES: usize = 8 << 10;
 
 /// Maximum number of placeholders for secrets in one header template.
@@ -54,7 +54,7 @@ pub trait SecretStore: Send + Sync {
     fn get(&self, name: &str) -> Option<Secret>;
 }
 
-/// A store without secrets.
+/// Secret store that contains no secrets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmptySecretStore;
 
@@ -70,7 +70,7 @@ enum CredentialTemplatePart {
     Secret(String),
 }
 
-/// Value of a header, with `{NAME}` instead of secrets.
+/// Value of a request header in which `{NAME}` stands for the secret of that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialTemplate(Vec<CredentialTemplatePart>);
 
@@ -141,7 +141,7 @@ fn is_secret_name(name: &str) -> bool {
 pub(super) struct SentSecret {
     /// Name of the secret; for a complete header value, the names of all secrets in it.
     pub(super) name: String,
-    /// The secret, or the complete header value.
+    /// Value of the secret, or the complete value of the header.
     pub(super) secret: Secret,
     /// Whether this is the complete header value, including a scheme such as `Bearer`.
     pub(super) is_whole: bool,
@@ -158,7 +158,7 @@ pub(super) fn is_header_set_by_credential(
     credentials_matching_target(granted, target).any(|credential| credential.header == header)
 }
 
-/// Whether a credential sets this header for any host.
+/// Whether a granted credential sets this header for at least one host.
 pub(super) fn any_credential_sets_header(granted: &GrantedCapabilities, header: &str) -> bool {
     granted.credentials().any(|own| own.header == header)
 }

@@ -3,41 +3,41 @@
 use crate::point::handle::HostFunctionError;
 use crate::point::trace::AccessOutcome;
 
-/// Kind of error.
+/// Kind of reason for which a plugin's request failed or was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EgressErrorKind {
     /// The URL is invalid, or contains something that is not allowed.
     Url,
-    /// The method is not allowed.
+    /// The HTTP method of the request is not allowed.
     Method,
     /// A header is invalid, or the plugin may not set it.
     Header,
-    /// Too many headers, or one is too long.
+    /// The request has too many headers, or one is too long.
     HeaderSize,
     /// The request contains text that must not be sent, such as a secret.
     Content,
-    /// The host was not granted.
+    /// The plugin was not granted requests to this host.
     Host,
-    /// An address of the host is not allowed.
+    /// The host has an IP address to which requests are not allowed.
     Address,
-    /// A credential cannot be filled in.
+    /// A credential cannot be inserted, for example because its secret is missing.
     Credential,
     /// The request budget is spent, or too many requests are running.
     Requests,
-    /// The request body is too long or incomplete.
+    /// The request body is too long, or the plugin did not complete it.
     RequestBody,
     /// A redirect leads to a forbidden target, or in a circle.
     Redirect,
-    /// The host name has no address.
+    /// The host name could not be resolved to an address.
     Resolve,
-    /// The connection failed.
+    /// The connection to the host failed.
     Connect,
-    /// A timeout expired.
+    /// A timeout for connecting or for the response expired.
     Timeout,
-    /// The response is too long.
+    /// The response is longer than the maximum.
     ResponseSize,
-    /// The response is malformed.
+    /// The response is not valid HTTP or cannot be decoded.
     Response,
 }
 
@@ -45,14 +45,14 @@ pub enum EgressErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {
-    /// Kind of error.
+    /// Kind of reason for which the request failed or was refused.
     pub kind: EgressErrorKind,
-    /// Message for display.
+    /// Description of the error, for display.
     pub text: String,
 }
 
 impl Error {
-    /// Creates an error of this kind.
+    /// Creates an error of this kind with this description.
     pub fn new(kind: EgressErrorKind, text: impl Into<String>) -> Self {
         Self {
             kind,

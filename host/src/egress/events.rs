@@ -21,7 +21,7 @@ use super::send::UnreadResponse;
 use super::{EgressRequest, EgressResponse, MAX_RESPONSE_BODY_BYTES, PluginSessionEgress};
 use crate::point::trace::Origin;
 
-/// Media type of a stream of events.
+/// Media type of a response that is a stream of server-sent events.
 const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
 
 /// Purpose of a stream of events, which decides whether it counts as a request or as a connection.
@@ -35,18 +35,18 @@ pub enum EventStreamPurpose {
 
 /// Answer to a request: a complete response, or a stream of events.
 pub enum EgressResponseOrStream {
-    /// The complete response.
+    /// Response that was received completely.
     Whole(EgressResponse),
-    /// A stream of events.
+    /// Response that is a stream of events, which are received one by one.
     Events(EventStreamResponse),
 }
 
 /// A stream of events, with the plugin's credentials masked. It counts against the limit on
 /// concurrent requests or connections until it is dropped.
 pub struct EventStreamResponse {
-    /// Status code.
+    /// HTTP status code of the response.
     pub status: u16,
-    /// Headers, without connection headers.
+    /// Headers of the response, without those that concern the connection.
     pub headers: HeaderMap,
     /// Complete lines of the response body as they arrive; in total at most
     /// [`MAX_RESPONSE_BODY_BYTES`] before masking.

@@ -9,7 +9,7 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use super::error::{EgressErrorKind, Error};
 use crate::text::escape_and_truncate_line;
 
-/// Maximum number of headers in a request.
+/// Maximum number of headers in a plugin's request.
 const MAX_REQUEST_HEADERS: usize = 100;
 
 /// Maximum length of a request header, name and value together, in bytes.

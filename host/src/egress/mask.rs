@@ -144,7 +144,7 @@ impl CredentialMasker {
         }
     }
 
-    /// Masks secrets in the text of an error.
+    /// Replaces secrets in the text of an error.
     pub(super) fn mask_error(&self, error: Error) -> Error {
         Error {
             text: self.mask_text(&error.text),
@@ -310,7 +310,7 @@ mod tests {
             ("s3cr3t%2f%22p%2bq%22%3d42", "[masked: TOKEN]"),
             ("x=s3cr3t/%22p+q%22=42&y", "x=[masked: TOKEN]&y"),
             ("7333637233742f22702b71223d3432", "[masked: TOKEN]"),
-            // At least half of the secret, from either end.
+            // Secrets of which at least half remains, from either end.
             (
                 "your key s3cr3t/\"… is wrong",
                 "your key [masked: TOKEN]… is wrong",

@@ -60,29 +60,29 @@ pub use socket::WebSocketRequest;
 use crate::grant::GrantedCapabilities;
 use crate::point::handle::AgentHandle;
 
-/// Maximum size of a request body, in bytes.
+/// Maximum size of the body of a plugin's request, in bytes.
 pub const MAX_REQUEST_BODY_BYTES: usize = 10 << 20;
 
 /// Maximum size of the decoded body of a response to a plugin's request, in bytes.
 pub const MAX_RESPONSE_BODY_BYTES: usize = 10 << 20;
 
-/// Request of a plugin.
+/// HTTP request that a plugin asks the host to send.
 pub struct EgressRequest {
-    /// `GET`, `POST`, …
+    /// HTTP method, such as `GET` or `POST`.
     pub method: String,
-    /// Absolute URL.
+    /// Absolute URL to which the request is sent.
     pub url: String,
-    /// Names and values.
+    /// Names and values of the headers.
     pub headers: Vec<(String, Vec<u8>)>,
     /// Body of the request.
     pub body: EgressRequestBody,
-    /// Timeouts, if shorter than the host's own.
+    /// Timeouts of the plugin, which apply where they are shorter than the host's own.
     pub timeouts: PluginRequestTimeouts,
 }
 
-/// Body of a request.
+/// Body of a plugin's request.
 pub enum EgressRequestBody {
-    /// The complete body.
+    /// Body that is complete when the request is sent.
     Whole(Vec<u8>),
     /// Body that the plugin is still writing. The host waits for it only after the request has been
     /// allowed. The future must end by itself after [`MAX_REQUEST_BODY_BYTES`].
@@ -92,7 +92,7 @@ pub enum EgressRequestBody {
 /// Timeouts that a plugin sets for its request. They can only shorten those of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PluginRequestTimeouts {
-    /// Timeout for connecting; at most 10 s.
+    /// Timeout for connecting; at most 10 s. `None` for 10 s.
     pub connect: Option<Duration>,
     /// Timeout from the start of connecting to the response headers.
     pub first_byte: Option<Duration>,
@@ -100,14 +100,14 @@ pub struct PluginRequestTimeouts {
     pub between_bytes: Option<Duration>,
 }
 
-/// A complete response, with the plugin's credentials masked.
+/// Complete response to a plugin's request, with the plugin's credentials masked.
 #[derive(Debug)]
 pub struct EgressResponse {
-    /// Status code.
+    /// HTTP status code of the response.
     pub status: u16,
-    /// Headers, without connection headers.
+    /// Headers of the response, without those that concern the connection.
     pub headers: HeaderMap,
-    /// The body after decoding.
+    /// Body of the response, after decompression.
     pub body: Vec<u8>,
     /// Permit that counts the request as concurrent until the response is dropped.
     pub place: ConcurrentRequestPermit,

@@ -12,11 +12,11 @@ use crate::secret::check_request_for_secrets;
 /// A plugin's request before credentials are added.
 #[derive(Clone, Copy, Debug)]
 pub struct OutgoingRequest<'a> {
-    /// Name of the plugin.
+    /// Name of the plugin that sends the request.
     pub plugin: &'a str,
-    /// `GET`, `POST`, …
+    /// HTTP method, such as `GET` or `POST`.
     pub method: &'a str,
-    /// Absolute URL.
+    /// Absolute URL to which the request is sent.
     pub url: &'a str,
     /// Headers that the plugin set.
     pub headers: &'a HeaderMap,
@@ -37,7 +37,7 @@ pub type CannedResponseFn =
 /// the plugin are accepted and never answered.
 pub type CannedWebSocketFn = Arc<dyn Fn(&str) -> Result<Vec<String>, String> + Send + Sync>;
 
-/// Options for requests of plugins.
+/// Options that apply to the network requests of all plugins.
 #[derive(Clone)]
 pub struct EgressOptions {
     /// Source of secrets for credentials. Default: none.

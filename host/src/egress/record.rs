@@ -37,7 +37,7 @@ impl UnwrittenAccessRecord {
         }
     }
 
-    /// Sets the target of the request.
+    /// Sets the target that the access record of the request shows.
     pub(super) fn set_target(&mut self, target: String) {
         self.target = Some(target);
     }
@@ -48,7 +48,7 @@ impl UnwrittenAccessRecord {
         self.target.clone()
     }
 
-    /// Writes the record. [`UnwrittenAccessRecord::set_target`] then starts another one.
+    /// Writes the access record. [`UnwrittenAccessRecord::set_target`] then starts another one.
     pub(super) fn write_record(&mut self, error: Option<&Error>) {
         match error {
             None => self.emit_access_record(AccessOutcome::Done, None),

@@ -9,10 +9,10 @@ use super::error::{EgressErrorKind, Error};
 use super::target::RequestTarget;
 use crate::grant::UrlScheme;
 
-/// Maximum number of redirects of one request.
+/// Maximum number of redirects that are followed for one request.
 pub(super) const MAX_REDIRECTS: u32 = 5;
 
-/// The request after a redirect.
+/// Request that is sent because of a redirect.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RedirectedRequest {
     pub(super) target: RequestTarget,

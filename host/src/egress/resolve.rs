@@ -10,14 +10,14 @@ use std::net::{IpAddr, SocketAddr};
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolving};
 
-/// Resolves host names.
+/// Resolves host names to IP addresses.
 pub trait HostNameResolver: Send + Sync {
     /// Returns all addresses of `host`, which is a name and not an address. Called once for each
     /// request and each redirect.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Resolver of the operating system.
+/// Resolver that asks the operating system for the addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDnsResolver;
 

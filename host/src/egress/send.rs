@@ -30,7 +30,7 @@ use crate::provider::install_crypto_provider;
 use crate::secret::run_blocking_scan;
 use crate::text::escape_and_truncate_line;
 
-/// Timeout for connecting, including TLS.
+/// Timeout for connecting to a host, including the TLS handshake.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of response headers. Their total size is limited to 64 KiB.
@@ -452,7 +452,7 @@ fn convert_send_error(error: &reqwest::Error) -> Error {
 }
 
 impl Error {
-    /// Creates the error for an oversized response body.
+    /// Creates the error for a response body that exceeds the maximum size.
     pub(super) fn response_too_long_error() -> Self {
         let text = format!(
             "the answer has more than {} MiB, after decoding",
@@ -461,7 +461,7 @@ impl Error {
         Self::new(EgressErrorKind::ResponseSize, text)
     }
 
-    /// Creates the error for an oversized request body.
+    /// Creates the error for a request body that exceeds the maximum size.
     #[must_use]
     pub fn request_too_long_error() -> Self {
         let text = format!(

@@ -56,11 +56,11 @@ const CONNECTION_OPEN_METHOD_NAME: &str = "OPEN";
 /// WebSocket connection that a plugin asks for.
 #[derive(Clone, Debug, Default)]
 pub struct WebSocketRequest {
-    /// Absolute URL, `ws` or `wss`.
+    /// Absolute URL of the server, with the scheme `ws` or `wss`.
     pub url: String,
-    /// Names and values of headers.
+    /// Names and values of the headers of the handshake.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// Subprotocols to offer.
+    /// Subprotocols that the handshake offers to the server.
     pub protocols: Vec<String>,
 }
 
@@ -69,13 +69,13 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// Open WebSocket connection of the library that is used.
+/// WebSocket connection in the type of the library that implements the protocol.
 pub(super) type Socket = WebSocketStream<Box<dyn ByteStream>>;
 
-/// Peer of a connection.
+/// Other end of a plugin's WebSocket connection.
 pub(super) enum SocketPeer {
     Socket(Box<Socket>),
-    /// Messages that the plugin receives, in tests of plugins.
+    /// Replacement for a server in tests of plugins: the messages that the plugin receives.
     Canned(Vec<String>),
 }
 
@@ -261,7 +261,7 @@ fn connection_failed_error(cause: Option<String>) -> Error {
     )
 }
 
-/// Performs the WebSocket handshake over the stream.
+/// Performs the WebSocket handshake with the server over `stream`.
 async fn perform_handshake(
     stream: Box<dyn ByteStream>,
     target: &RequestTarget,

@@ -20,10 +20,10 @@ use super::connection::{
 use super::mask::CredentialMasker;
 use super::socket::Socket;
 
-/// Timeout for the server to accept a message.
+/// Timeout for passing a message to the server.
 const MESSAGE_SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Timeout for closing the connection.
+/// Timeout for closing a WebSocket connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time without WebSocket frames from the server after which a ping is sent to the server.
@@ -32,7 +32,7 @@ const IDLE_TIME_BEFORE_PING: Duration = Duration::from_secs(30);
 /// Time without frames from the server after which the connection counts as dead.
 const DEAD_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Maximum number of control frames within [`CONTROL_FRAME_COUNT_PERIOD`].
+/// Maximum number of WebSocket control frames within [`CONTROL_FRAME_COUNT_PERIOD`].
 const MAX_CONTROL_FRAMES_PER_PERIOD: u32 = 500;
 
 /// Period over which the control frames of a WebSocket connection are counted.
@@ -63,7 +63,7 @@ impl WebSocketControlFrameCount {
     }
 }
 
-/// Task of a connection.
+/// Task that transfers the messages of one WebSocket connection.
 pub(super) struct WebSocketTask {
     socket: Socket,
     orders: mpsc::Receiver<WebSocketMessageToSend>,
@@ -196,7 +196,7 @@ impl WebSocketTask {
     }
 }
 
-/// Returns the reason why the library ended the connection.
+/// Returns the reason why the connection ended, for the error of the WebSocket library.
 fn connection_end_reason(error: &WireError) -> String {
     match error {
         WireError::ConnectionClosed | WireError::AlreadyClosed => {

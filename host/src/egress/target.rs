@@ -28,7 +28,7 @@ pub(super) struct RequestTarget {
     /// URL without user, password, fragment, and trailing dot of the host.
     pub(super) url: Url,
     pub(super) scheme: UrlScheme,
-    /// Name in lower case, or address without brackets.
+    /// Host name in lower case, or IP address without brackets.
     pub(super) host: String,
     pub(super) port: u16,
 }
@@ -77,7 +77,7 @@ impl RequestTarget {
         Self::parse_target(&text)
     }
 
-    /// Returns the URL with the scheme `ws` or `wss`.
+    /// Returns the URL of the target with the scheme `ws` or `wss`.
     pub(super) fn socket_url(&self) -> String {
         self.url.as_str().replacen("http", "ws", 1)
     }
@@ -133,7 +133,7 @@ impl RequestTarget {
         })
     }
 
-    /// Whether scheme, host and port are the same.
+    /// Whether both targets have the same scheme, host and port.
     pub(super) fn is_same_origin(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
     }
@@ -151,7 +151,7 @@ impl RequestTarget {
         escape_and_truncate_line(&text, MAX_DISPLAYED_TARGET_BYTES)
     }
 
-    /// Returns scheme, host and port.
+    /// Returns the origin of the target: scheme, host and port.
     fn origin(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         format!("{}://{host}:{}", self.scheme.as_str(), self.port)
@@ -273,7 +273,7 @@ mod tests {
         GrantedCapabilities::new(public.chain(private).collect())
     }
 
-    /// Addresses of every name, separated by blanks.
+    /// Resolver for tests that returns these addresses, separated by blanks, for every name.
     struct Fixed<'a>(&'a str);
 
     impl HostNameResolver for Fixed<'_> {

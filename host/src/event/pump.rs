@@ -19,7 +19,7 @@ pub(crate) struct SessionEventForwarder {
     /// Channel to the receiver of the session's events (the watcher); `None` if there is none or it
     /// is closed.
     watcher: Option<Sender<Stamped>>,
-    /// Event that the watcher has not received yet.
+    /// Next event for the watcher, which has not received it yet.
     next: Option<Stamped>,
 }
 

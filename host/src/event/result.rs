@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandResult {
-    /// Text for the person.
+    /// The command returned a text to be shown to the user.
     Text,
-    /// Input of a turn, which starts next.
+    /// The command returned the input of a turn, which starts next.
     Prompt,
-    /// No output.
+    /// The command returned no output.
     Nothing,
     /// An action of the front end, such as choosing another model or session, or quitting.
     Action,
@@ -21,13 +21,13 @@ pub enum CommandResult {
     Failed,
 }
 
-/// Result of a run of a loop.
+/// Result of one run of a plugin's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoopResult {
-    /// The loop is done: nothing is left to do.
+    /// The loop has nothing left to do and does not run again.
     Done,
-    /// The loop is to run again.
+    /// The loop wants to run again.
     Again,
     /// The run failed; the loop runs again after a pause that grows.
     Failed,

@@ -50,7 +50,7 @@ pub struct Stamped {
     pub turn: u32,
     /// Number of the latest step in the turn, 0 before the first.
     pub step: u32,
-    /// Event.
+    /// Event that was emitted.
     #[schemars(flatten)]
     pub event: Event,
 }
@@ -167,7 +167,7 @@ pub fn event_line_schema() -> Schema {
 /// quickly, and may be called concurrently for events of several agents.
 pub type EventObserver = Arc<dyn Fn(&Stamped) + Send + Sync>;
 
-/// Sender of an event stream. Cheap to clone.
+/// Sender with which the events of a session are emitted. Cheap to clone.
 #[derive(Clone)]
 pub struct EventSender {
     listeners: Arc<SharedEventListeners>,
@@ -220,7 +220,7 @@ impl EventTurnPosition {
         })
     }
 
-    /// Updates the position from an event.
+    /// Updates the turn and step that later events are stamped with.
     fn update_from_event(&self, event: &Event) {
         match event {
             Event::SessionOpened { id, .. } => {
@@ -259,7 +259,7 @@ impl EventTurnPosition {
 }
 
 impl EventSender {
-    /// Creates a stream with one receiver.
+    /// Creates an event stream, and returns its sender and one receiver.
     #[must_use]
     pub fn new_with_receiver() -> (Self, UnboundedReceiver<Stamped>) {
         let events = Self::default();

@@ -13,11 +13,11 @@ use super::{Event, Stamped};
 pub enum TurnPartId {
     /// Turn of the main agent, or the whole run of a subagent, by the name of the agent.
     Agent(Arc<str>),
-    /// Compaction or archival of the conversation of an agent.
+    /// Compaction of the conversation of this agent, or archival of one of its turns.
     Aside(Arc<str>),
-    /// Request of an agent, by its number.
+    /// Model request of this agent, by the number of the request.
     Request(Arc<str>, u32),
-    /// Tool call of an agent, by its id.
+    /// Tool call of this agent, by the id of the call.
     Call(Arc<str>, String),
 }
 

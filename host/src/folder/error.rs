@@ -9,10 +9,10 @@ use crate::beneath::PATH_ESCAPE_ERROR;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// The path is invalid.
+    /// The path is malformed, for this reason.
     #[error("{0}")]
     Invalid(&'static str),
-    /// The path is in no granted directory.
+    /// The path is in no directory that was granted to the plugin.
     #[error(
         "the path is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders"
     )]
@@ -37,7 +37,7 @@ pub enum FolderError {
          folder, or grant one below it"
     )]
     Protected {
-        /// The granted directory, as written in a manifest.
+        /// Granted directory, as the plugin's manifest names it.
         folder: String,
     },
     /// The granted path is a file: permissions are for directories.
@@ -45,21 +45,22 @@ pub enum FolderError {
         "`{folder}` is a file, and permissions are for folders; ask for the folder that holds it, under `[filesystem]` in plugin.toml"
     )]
     GrantedFile {
-        /// The granted path, as written in a manifest.
+        /// Granted path, as the plugin's manifest names it.
         folder: String,
     },
     /// The operation involves two separately granted directories.
     #[error(
-        "it would be moved from one granted folder to another, which is not possible; copy it instead"
+        "the file or folder would be moved from one granted folder to another, which is not possible; \
+         copy it instead"
     )]
     Crosses,
     /// The file is a pipe, a device or a socket.
-    #[error("it is a pipe, a device or a socket; only files and folders are opened")]
+    #[error("the path is a pipe, a device or a socket; only files and folders are opened")]
     Special,
     /// The path has too many symlinks, probably in a cycle.
     #[error("the path leads through too many symlinks, perhaps in a loop")]
     Loop,
-    /// One call exceeded a limit.
+    /// The call exceeded a limit, which the text names.
     #[error("{0}")]
     TooMuch(String),
     /// The quota of the plugin's data directory is used up.
@@ -68,9 +69,9 @@ pub enum FolderError {
          and `files` under `[limits]` in plugin.toml, up to 1 GiB and 100,000 files"
     )]
     Full {
-        /// Maximum total size of all files, in bytes.
+        /// Maximum total size of all files in the plugin's data directory, in bytes.
         bytes: u64,
-        /// Maximum number of files and directories.
+        /// Maximum number of files and directories in the plugin's data directory.
         files: u64,
     },
     /// The operating system reported an error.

@@ -37,7 +37,7 @@ pub use whole::{
     FolderEntry, FolderEntryKind, MAX_LISTED_FOLDER_ENTRIES, MAX_READ_OR_WRITE_BYTES, count_entries,
 };
 
-/// Locations of one plugin's directories on this machine.
+/// Paths of the directories on this machine that one plugin may be granted.
 #[derive(Clone, Debug)]
 pub struct PluginFolderLocations {
     /// Working directory of the agent.
@@ -49,7 +49,7 @@ pub struct PluginFolderLocations {
     /// Rind's own directories. A granted directory of the workspace must neither contain one nor be
     /// inside one.
     pub protected: Vec<PathBuf>,
-    /// Quota of `data`.
+    /// Limits on the size and number of files in `data`.
     pub quota: FolderQuota,
 }
 
@@ -89,15 +89,15 @@ struct OpenGrantedFolder {
     names: Vec<String>,
 }
 
-/// Directory that a path is relative to.
+/// Directory from which a relative path is resolved.
 #[derive(Clone, Debug)]
 pub enum PathBaseFolder {
     /// A granted directory, by its index in [`GrantedFolders::grants`].
     Granted(usize),
-    /// A directory that was opened below a granted one.
+    /// Directory that was opened below a granted one.
     Below {
         grant: usize,
-        /// Path components from the root to the directory.
+        /// Path components from the root of the granted directory to this one.
         names: Vec<String>,
         folder: Arc<File>,
     },
@@ -150,7 +150,7 @@ impl GrantedFolders {
         (0..self.grants.len()).for_each(|number| drop(self.open_granted_folder(number)));
     }
 
-    /// Whether every granted directory is open.
+    /// Whether every directory that was granted to the plugin is open.
     #[must_use]
     pub fn are_all_granted_folders_open(&self) -> bool {
         self.grants.iter().all(|grant| grant.opened.get().is_some())

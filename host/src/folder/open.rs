@@ -12,32 +12,32 @@ use rustix::io::Errno;
 
 use super::{FolderError, ResolvedPath};
 
-/// Options for opening.
+/// Options for opening a file or directory in a granted directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FolderOpenOptions {
-    /// Open for reading.
+    /// Whether the file is opened for reading.
     pub read: bool,
-    /// Open for writing.
+    /// Whether the file is opened for writing.
     pub write: bool,
-    /// Create the file if it does not exist.
+    /// Whether the file is created if it does not exist.
     pub create: bool,
-    /// Fail if it exists.
+    /// Whether opening fails if the file already exists.
     pub exclusive: bool,
-    /// Truncate the file.
+    /// Whether the content of the file is removed on opening.
     pub truncate: bool,
-    /// Every write appends to the end.
+    /// Whether every write appends to the end of the file.
     pub append: bool,
-    /// Fail if it is not a directory.
+    /// Whether opening fails if the path is not a directory.
     pub folder: bool,
 }
 
-/// An open file or directory.
+/// File or directory that was opened for a plugin.
 #[derive(Debug)]
 pub struct OpenedFileOrFolder {
     /// Handle of the file. If it stays open for writing, report it to
     /// [`super::DataFolderUsage::register_open_file`].
     pub file: File,
-    /// Whether it is a directory.
+    /// Whether `file` is a directory.
     pub is_folder: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct OpenedFileOrFolder {
 const MAX_FILE_CREATE_ATTEMPTS: usize = 3;
 
 impl ResolvedPath {
-    /// Opens the file or directory. Blocks.
+    /// Opens the file or directory. Blocks the calling thread.
     pub fn open_file_or_folder(
         &self,
         how: FolderOpenOptions,

@@ -21,7 +21,7 @@ use cap_std::fs::{Dir, MetadataExt as _};
 use super::FolderError;
 use crate::lock::lock_ignoring_poison;
 
-/// Limits of a plugin's data directory.
+/// Limits on the contents of a plugin's data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderQuota {
     /// Maximum total size of all files in the directory, in bytes.
@@ -35,13 +35,13 @@ impl FolderQuota {
     pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
     /// Maximum number of bytes that a manifest may ask for.
     pub const MAX_REQUESTABLE_BYTES: u64 = 1 << 30;
-    /// Default number of files.
+    /// Maximum number of files if the manifest asks for no other.
     pub const DEFAULT_MAX_FILES: u64 = 10_000;
     /// Maximum number of files that a manifest may ask for. Files are counted before the first
     /// write of a process, which takes a second for 50,000 folders with a file each.
     pub const MAX_REQUESTABLE_FILES: u64 = 100_000;
 
-    /// Returns the quota for a manifest's `[limits]`.
+    /// Returns the quota that a manifest's `[limits]` ask for, or the default.
     #[must_use]
     pub fn from_manifest_limits(bytes: Option<u64>, files: Option<u64>) -> Self {
         Self {
@@ -70,7 +70,7 @@ fn read_file_identity(file: &File) -> io::Result<FileIdentity> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Usage count of one `data` directory.
+/// Counter of the space that the files of one plugin's data directory use.
 #[derive(Debug)]
 pub struct DataFolderUsage {
     folder: PathBuf,
@@ -274,7 +274,7 @@ impl DataFolderUsage {
                 continue;
             };
             total.1 += 1;
-            // Stop counting at twice the maximum number of files.
+            // Stop counting at twice the maximum number of files, which exceeds the quota anyway.
             if total.1 > self.quota.files.saturating_mul(2) {
                 return;
             }
@@ -310,7 +310,7 @@ mod tests {
         usage.charge_open_file_growth(60).unwrap();
         let mark = usage.register_write_in_progress(&file);
         usage.credit_truncation(&file, 60);
-        // The pending write lands now.
+        // The pending write takes effect now.
         file.set_len(60).unwrap();
         assert!(usage.charge_open_file_growth(60).is_err());
         drop(mark);

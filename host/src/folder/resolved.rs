@@ -26,7 +26,7 @@ pub struct ResolvedPath {
     /// Root of the granted directory: the workspace or the plugin's data directory. `None` if the
     /// path is in the empty directory.
     pub(super) root: Option<RootFolderKind>,
-    /// Whether the path ended with `/`.
+    /// Whether the path as the plugin wrote it ended with `/`.
     pub(super) is_folder_wanted: bool,
     pub(super) access: FolderAccess,
     pub(super) is_reserved: bool,
@@ -63,7 +63,7 @@ impl ResolvedPath {
         self.usage.as_ref()
     }
 
-    /// Returns the access that is allowed at this path.
+    /// Returns whether the path may only be read or also changed.
     #[must_use]
     pub fn allowed_access(&self) -> FolderAccess {
         if self.is_reserved {
@@ -95,7 +95,7 @@ impl ResolvedPath {
         self.before.as_ref()
     }
 
-    /// Fails if the plugin must not change the path.
+    /// Returns an error if the plugin must not change the path.
     pub fn check_write_allowed(&self) -> Result<(), FolderError> {
         if self.root.is_none() {
             return Err(FolderError::NotGranted);
@@ -169,7 +169,7 @@ impl ResolvedPath {
     }
 }
 
-/// Displays the path for messages and traces.
+/// Formats the path for messages and traces.
 impl std::fmt::Display for ResolvedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {

@@ -24,7 +24,7 @@ pub const MAX_READ_OR_WRITE_BYTES: usize = 16 << 20;
 /// Maximum number of directory entries listed in one call.
 pub const MAX_LISTED_FOLDER_ENTRIES: usize = 10_000;
 
-/// Kind of an entry.
+/// Kind of an entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderEntryKind {
     File,
@@ -36,9 +36,9 @@ pub enum FolderEntryKind {
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// Name of the entry. Invalid UTF-8 is replaced.
+    /// Name of the entry. Bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// Kind of the entry.
+    /// Kind of the entry: file, directory or other.
     pub kind: FolderEntryKind,
     /// Size in bytes if the entry is a file; otherwise 0.
     pub size: u64,
@@ -107,7 +107,7 @@ impl GrantedFolders {
         Ok(put?)
     }
 
-    /// Lists a directory, sorted by name.
+    /// Lists the entries of a directory, sorted by name.
     pub fn list(&self, path: &str) -> Result<Vec<FolderEntry>, FolderError> {
         let how = FolderOpenOptions {
             read: true,
@@ -168,7 +168,7 @@ impl GrantedFolders {
                 if let Some(usage) = place.data_folder_usage_counter() {
                     usage.subtract_freed_usage(0, 1);
                 }
-                // Another process created it.
+                // Ignore the error if another process created the directory meanwhile.
                 if error.kind() != io::ErrorKind::AlreadyExists {
                     return Err(error.into());
                 }

@@ -11,35 +11,35 @@ use serde::{Deserialize, Serialize};
 use super::{Capability, GrantRequest, Trust};
 use crate::disk::{acquire_file_lock, read_if_present, replace_private_file};
 
-/// Lifetime of an answer.
+/// Time for which an operator's answer about permissions is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerLifetime {
-    /// Lasts until the pin changes.
+    /// The answer is valid until the pin of the plugin's request changes.
     Always,
-    /// Lasts for the session of this id.
+    /// The answer is valid for the session with this id.
     Session(String),
 }
 
-/// A remembered approval of permissions that a plugin requested.
+/// Remembered answer of the operator, which approved permissions that a plugin requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantAnswer {
-    /// Name of the plugin.
+    /// Name of the plugin that requested the permissions.
     pub plugin: String,
-    /// Version of the plugin.
+    /// Version of the plugin at the time of the answer, for display.
     pub version: String,
-    /// Trust of the plugin.
+    /// Trust of the plugin at the time of the answer.
     pub trust: Trust,
     /// Directory of the plugin; empty if the trust and the name identify it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// Digest of the component.
+    /// Digest of the plugin's component at the time of the answer.
     pub digest: String,
     /// Digest of everything that decides the plugin's behavior, for display. See
     /// [`GrantRequest::compute_content_digest`].
     #[serde(default)]
     pub content: String,
-    /// Pin of the answered request.
+    /// Pin of the request that was answered; the answer does not apply to other requests.
     pub pin: String,
     /// Capabilities that the operator granted, in the notation of policies, such as `tool:NAME`.
     pub capabilities: Vec<String>,
@@ -47,9 +47,9 @@ pub struct GrantAnswer {
     /// the operator must be notified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_guard: bool,
-    /// Time of the answer, RFC 3339.
+    /// Time of the answer, in the format of RFC 3339.
     pub given: String,
-    /// Lifetime of the answer.
+    /// Time for which the answer is valid.
     pub lasting: AnswerLifetime,
 }
 
@@ -71,9 +71,9 @@ impl GrantAnswer {
 
 /// Error while reading or storing the operator's answers about permissions of plugins.
 #[derive(Debug, thiserror::Error)]
-#[error("the file {} of the answers about permissions {message}", path.display())]
+#[error("the file {} with your decisions about permissions {message}", path.display())]
 pub struct GrantAnswersError {
-    /// Path of the file of answers.
+    /// Path of the file with the remembered answers.
     pub path: PathBuf,
     /// Problem and remedy, as the predicate of a sentence about the file.
     pub message: String,
@@ -95,7 +95,7 @@ const MAX_STORED_ANSWERS: usize = 10_000;
 /// plugins with long manifests.
 const MAX_ANSWERS_FILE_BYTES: u64 = 256 << 20;
 
-/// File of remembered answers.
+/// File in which the operator's answers about permissions are remembered.
 #[derive(Clone, Debug)]
 pub struct GrantAnswerStore {
     path: PathBuf,
@@ -135,7 +135,7 @@ impl GrantAnswerStore {
         })
     }
 
-    /// Returns all answers, oldest first.
+    /// Returns all remembered answers, oldest first.
     #[must_use]
     pub fn all(&self) -> &[GrantAnswer] {
         &self.answers

@@ -16,21 +16,21 @@ use super::{Capability, GrantRequest};
 /// A question to the operator about the permissions of one plugin.
 #[derive(Clone, Debug)]
 pub struct GrantQuestion {
-    /// Request of the plugin.
+    /// Request of the plugin for the permissions that the question is about.
     pub request: GrantRequest,
-    /// Decision so far, with undecided permissions to ask about.
+    /// Decision so far, in which the permissions to ask about are undecided.
     pub decision: GrantDecision,
     /// Operator's latest answer about a plugin with this name, trust and directory; `None` if there
     /// is none.
     pub earlier: Option<GrantAnswer>,
 }
 
-/// Lifetime of an approval.
+/// Time for which an operator's approval is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantApprovalLifetime {
-    /// Lasts for this run.
+    /// The approval is valid for this run.
     Once,
-    /// Lasts for this session, including resumes.
+    /// The approval is valid for this session, also when it is resumed.
     Session,
     /// The permissions last until the plugin or its request changes.
     Always,
@@ -53,11 +53,11 @@ pub trait PermissionAsker: Send + Sync {
 /// is stored.
 #[derive(Clone, Debug)]
 pub struct GrantApproval {
-    /// Request that was answered.
+    /// Request of the plugin that the operator approved.
     pub request: GrantRequest,
-    /// Capabilities in the question.
+    /// Capabilities that the operator was asked about and approved.
     pub capabilities: Vec<Capability>,
-    /// Lifetime of the approval.
+    /// Time for which the approval is valid.
     pub yes: GrantApprovalLifetime,
     /// Whether a hook of the plugin blocks when it fails.
     pub is_guard: bool,
@@ -94,18 +94,18 @@ impl GrantApproval {
 /// no operator to ask, so that permissions which the default table does not allow stay pending.
 #[derive(Clone, Default)]
 pub struct GrantOptions {
-    /// Policy of the operator.
+    /// Policy of the operator on the capabilities of plugins.
     pub policy: CapabilityPolicy,
-    /// Earlier answers of the operator.
+    /// Earlier answers of the operator about permissions; `None` if none are remembered.
     pub answers: Option<GrantAnswerStore>,
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<String>,
-    /// Flags of the command line.
+    /// Flags with which the command line grants permissions to plugins.
     pub flags: Vec<GrantFlagValue>,
     /// Permissions that a signed set grants to its plugins, in their text form, by the name of the
     /// plugin. Such a plugin gets only these, and the operator is not asked about it.
     pub exact: BTreeMap<String, Vec<String>>,
-    /// Operator to ask; `None` if there is no terminal.
+    /// Asks the operator about undecided permissions; `None` if there is no terminal.
     pub ask: Option<std::sync::Arc<dyn PermissionAsker>>,
 }
 

@@ -12,18 +12,18 @@ use crate::text::is_deceptive_character;
 /// Root of a directory that a plugin can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RootFolderKind {
-    /// Working directory of the agent.
+    /// Directory in which the agent works.
     Workspace,
     /// Data directory of the plugin, shared by all sessions.
     Data,
 }
 
-/// Whether a directory may be changed.
+/// Access to a directory: reading, or reading and writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FolderAccess {
-    /// Reading only.
+    /// Files may be read but not changed.
     Read,
-    /// Reading and writing.
+    /// Files may be read, created, changed and removed.
     Write,
 }
 
@@ -31,7 +31,7 @@ pub enum FolderAccess {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GrantableFolder {
-    /// Root of the directory.
+    /// Root directory below which the granted directory is.
     pub root: RootFolderKind,
     /// Path components below the root; empty for the root itself.
     pub below: Vec<String>,
@@ -108,9 +108,9 @@ serde_as_text!(GrantableFolder);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
-    /// Hosts that receive the header.
+    /// Hosts to which the header with the credential is sent.
     pub host: HostPattern,
-    /// Name of the header, in lower case.
+    /// Name of the header that contains the credential, in lower case.
     pub header: String,
     /// Value of the header, with `{NAME}` instead of the operator's secrets.
     pub value: String,
@@ -125,17 +125,17 @@ pub struct Credential {
 pub enum Capability {
     /// Read the conversation, and change prompts, messages, tool calls and the model.
     Session,
-    /// Read, or read and write, a directory.
+    /// Reads, or reads and changes, files in a directory.
     Files(FolderAccess, GrantableFolder),
-    /// Send requests to hosts at public addresses.
+    /// Sends requests to these hosts at public addresses.
     Network(HostPattern),
     /// Send requests to hosts at loopback, private or link-local addresses.
     PrivateNetwork(HostPattern),
-    /// Send requests that carry a secret.
+    /// Sends requests with a header that contains a secret of the operator.
     Credential(Credential),
     /// Have the host make a call for the plugin, such as asking the model.
     ExternalCall(ExternalCall),
-    /// Call a tool that is not the plugin's own.
+    /// Calls this tool, which is not the plugin's own.
     Tool(String),
 }
 
@@ -186,7 +186,7 @@ impl std::fmt::Display for Capability {
 mod tests {
     use super::*;
 
-    /// Parses the output of [`Display`](std::fmt::Display), except for credentials.
+    /// Converts from the output of [`Display`](std::fmt::Display), except for credentials.
     impl From<&str> for Capability {
         fn from(text: &str) -> Self {
             let (kind, argument) = text.split_once(':').unwrap_or((text, ""));

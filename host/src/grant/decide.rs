@@ -12,35 +12,35 @@ use super::policy::{CapabilityPolicy, RequestingPlugin};
 use super::table::{CapabilityRuling, default_capability_ruling};
 use super::{Capability, GrantRequest, GrantedCapabilities};
 
-/// Status of one capability.
+/// Status of one capability that a plugin requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrantStatus {
-    /// The plugin has the capability.
+    /// The plugin may use the capability.
     Granted,
     /// The operator must be asked about the capability; the plugin does not run before the answer.
     Waiting,
-    /// Refused. The plugin runs without it, if it can.
+    /// The capability is refused. The plugin runs without it, if it can.
     Denied,
 }
 
-/// Decision on one capability.
+/// Decision on one capability that a plugin requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapabilityDecision {
-    /// Requested capability.
+    /// Capability that the plugin requested.
     pub capability: Capability,
     /// Ruling of the default table for the plugin's trust, before policy, flags and answers.
     pub ceiling: CapabilityRuling,
-    /// Status of the capability.
+    /// Status of the capability according to the decision.
     pub standing: GrantStatus,
-    /// Reason, for display.
+    /// Reason for the status, for display.
     pub why: String,
 }
 
-/// Decision on a plugin.
+/// Decision on all capabilities that a plugin requested.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct GrantDecision {
-    /// One row for each requested capability, in order.
+    /// Decisions on the requested capabilities, in the order of the request.
     pub rows: Vec<CapabilityDecision>,
     /// Reason why the policy's lists for the name of this plugin do not apply to it; `None` if no
     /// permission is pending because of that.
@@ -77,7 +77,7 @@ impl std::str::FromStr for GrantFlagValue {
 }
 
 impl GrantFlagValue {
-    /// Name of the plugin.
+    /// Name of the plugin to which the flag grants permissions.
     #[must_use]
     pub fn plugin_name(&self) -> &str {
         &self.plugin
@@ -115,16 +115,16 @@ impl GrantFlagValue {
     }
 }
 
-/// Inputs of a decision, other than the request.
+/// Inputs of a decision on permissions, other than the plugin's request.
 #[derive(Clone, Copy, Debug)]
 pub struct GrantDecisionInputs<'a> {
-    /// Policy of the operator.
+    /// Policy of the operator on the capabilities of plugins.
     pub policy: &'a CapabilityPolicy,
-    /// Earlier answers of the operator.
+    /// Earlier answers of the operator about permissions; `None` if none are remembered.
     pub answers: Option<&'a GrantAnswerStore>,
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<&'a str>,
-    /// Flags of the command line.
+    /// Flags with which the command line grants permissions to plugins.
     pub flags: &'a [GrantFlagValue],
 }
 
@@ -198,7 +198,7 @@ fn date_part_of_timestamp(time: &str) -> &str {
 }
 
 impl GrantDecision {
-    /// Returns the granted permissions.
+    /// Returns the capabilities that the decision grants.
     #[must_use]
     pub fn granted_capabilities(&self) -> GrantedCapabilities {
         GrantedCapabilities::new(
@@ -208,7 +208,7 @@ impl GrantDecision {
         )
     }
 
-    /// Returns the capabilities with this status.
+    /// Returns the capabilities to which the decision gives this status.
     pub fn capabilities_with_status(
         &self,
         standing: GrantStatus,
@@ -219,7 +219,7 @@ impl GrantDecision {
             .map(|row| &row.capability)
     }
 
-    /// Whether the operator must be asked.
+    /// Whether the operator must be asked about at least one capability.
     #[must_use]
     pub fn needs_operator_answer(&self) -> bool {
         self.capabilities_with_status(GrantStatus::Waiting)
@@ -258,7 +258,7 @@ impl GrantDecision {
         self
     }
 
-    /// Grants all pending capabilities, with this reason.
+    /// Grants all capabilities that are still undecided, with this reason.
     #[must_use]
     pub fn grant_pending_capabilities(mut self, why: &str) -> Self {
         for row in &mut self.rows {

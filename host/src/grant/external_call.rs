@@ -30,10 +30,10 @@ macro_rules! table {
         }
 
         impl ExternalCall {
-            /// All kinds of calls.
+            /// All kinds of calls that the host can make for a plugin.
             pub const ALL: &'static [Self] = &[$(Self::$call),*];
 
-            /// Returns the name in policy, flags and `plugin.toml`.
+            /// Returns the name of the call in policies, flags and `plugin.toml`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -64,7 +64,7 @@ impl ExternalCall {
         }
     }
 
-    /// Finds a call by its name.
+    /// Returns the kind of call with this name, if there is one.
     pub(super) fn find_by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|call| call.name() == name)
     }

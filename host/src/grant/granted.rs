@@ -17,7 +17,7 @@ impl GrantedCapabilities {
         Self { capabilities }
     }
 
-    /// Returns all capabilities, sorted.
+    /// Returns the granted capabilities, sorted.
     #[must_use]
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
@@ -65,7 +65,7 @@ impl GrantedCapabilities {
         })
     }
 
-    /// Whether requests to at least one host are granted.
+    /// Whether the plugin may send requests to at least one host.
     #[must_use]
     pub fn has_network(&self) -> bool {
         self.public_hosts().next().is_some() || self.private_hosts().next().is_some()
@@ -101,7 +101,7 @@ impl GrantedCapabilities {
             .all(|own| *own == Capability::Session)
     }
 
-    /// Returns the tools that the plugin may call.
+    /// Returns the names of the tools that the plugin may call.
     pub fn callable_tools(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::Tool(name) => Some(name.as_str()),

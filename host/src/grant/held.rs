@@ -28,9 +28,9 @@ use walk::{
 /// Limits on the files that are read from a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct FolderReadLimits {
-    /// Maximum number of files.
+    /// Maximum number of files that are read.
     pub files: usize,
-    /// Maximum total size of the files, in bytes.
+    /// Maximum total size of the files that are read, in bytes.
     pub bytes: u64,
     /// Function that returns true for the name of a file or directory to skip.
     pub leaves_out: fn(&str) -> bool,
@@ -63,7 +63,7 @@ pub struct InMemoryFolder {
     beside: Option<Arc<InMemoryFolder>>,
 }
 
-/// Content of files by path components.
+/// Contents of files by the components of their paths.
 pub type InMemoryFiles = BTreeMap<Vec<String>, Cow<'static, [u8]>>;
 
 #[derive(Clone)]
@@ -186,7 +186,7 @@ impl InMemoryFolder {
         Ok(walk.into_in_memory_folder())
     }
 
-    /// Creates the content of a directory without files.
+    /// Creates an in-memory directory without files.
     #[must_use]
     pub fn empty(root: PathBuf) -> Self {
         Self {
@@ -247,7 +247,7 @@ impl InMemoryFolder {
         self.digest.get_or_init(|| digest_files(self.files.files()))
     }
 
-    /// Returns the content of the files by path components.
+    /// Returns the contents of the files by the components of their paths.
     pub fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
         let files = match self.files {
             InMemoryFolderContent::Read(files) => files,

@@ -9,12 +9,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Scheme of a request.
+/// Scheme of the requests that a host pattern allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UrlScheme {
-    /// HTTPS, the default of a pattern without a scheme.
+    /// HTTPS, the scheme of a pattern that names none.
     Https,
-    /// HTTP, only if the pattern begins with `http://`.
+    /// HTTP, the scheme of a pattern that begins with `http://`.
     Http,
 }
 
@@ -28,7 +28,7 @@ impl UrlScheme {
         }
     }
 
-    /// Returns the default port of the scheme.
+    /// Returns the port that URLs with this scheme use by default.
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
@@ -38,7 +38,7 @@ impl UrlScheme {
     }
 }
 
-/// Host part of a pattern.
+/// Part of a host pattern that selects the host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum HostNamePattern {
     /// `*`: any name or address.
@@ -124,13 +124,13 @@ impl HostPattern {
         scheme != self.scheme && other.matches(scheme, host, port)
     }
 
-    /// Returns the scheme.
+    /// Returns the scheme of the requests that the pattern allows.
     #[must_use]
     pub fn scheme(&self) -> UrlScheme {
         self.scheme
     }
 
-    /// Returns the port.
+    /// Returns the port to which the pattern allows requests.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -228,7 +228,7 @@ fn parse_host_name(host: &str) -> Result<HostNamePattern, &'static str> {
     };
     if host.len() > 253 || !host.split('.').all(is_label) {
         return Err(
-            "a name has labels of letters, digits and `-` (international names as `xn--`), `*.` in front is all below it",
+            "a host name has labels of letters, digits and `-` (international names as `xn--`); `*.` in front stands for all names below",
         );
     }
     // Refuse spellings of an address that only URL parsers accept (`0x7f.1`, `2130706433`). They

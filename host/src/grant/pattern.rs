@@ -29,11 +29,11 @@ pub struct CapabilityPattern {
 #[derive(Clone, Debug)]
 enum ParsedCapabilityPattern {
     Session,
-    /// Access to one directory; `None` means every directory.
+    /// Access to this directory; `None` means every directory.
     Files(FolderAccess, Option<GrantableFolder>),
     Network(Option<HostPattern>),
     PrivateNetwork(Option<HostPattern>),
-    /// Credentials for these hosts; `None` means every credential.
+    /// Credentials that are sent to these hosts; `None` means every credential.
     Credential(Option<HostPattern>),
     ExternalCall(ExternalCall),
     Tool(Option<GlobMatcher>),
@@ -139,7 +139,7 @@ impl std::str::FromStr for CapabilityPattern {
 serde_as_text!(CapabilityPattern);
 
 impl CapabilityPattern {
-    /// Returns the pattern as it was written.
+    /// Returns the text of the pattern as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

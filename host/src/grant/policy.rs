@@ -42,7 +42,7 @@ const MAX_POLICY_FILE_BYTES: u64 = 1 << 20;
 pub struct CapabilityPolicyError {
     /// Path of the policy file.
     pub path: PathBuf,
-    /// Problem, with the line.
+    /// Problem in the policy, with the line.
     pub message: String,
 }
 
@@ -60,7 +60,7 @@ struct TrustLevelPolicy {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PluginPolicy {
-    /// Whether the plugin is disabled.
+    /// Whether the policy prevents the plugin from running.
     disable: bool,
     /// Whether questions of the plugin to the user are suppressed.
     mute: bool,
@@ -77,7 +77,7 @@ struct PluginPolicy {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ScriptsPolicy {
-    /// Whether all hooks that are scripts are disabled.
+    /// Whether the policy disables all hooks that are scripts.
     disable: bool,
 }
 
@@ -100,15 +100,15 @@ pub struct CapabilityPolicy {
     files: Vec<(String, PolicyFile)>,
 }
 
-/// A plugin that must run in every session.
+/// Plugin that the policy requires to run in every session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredPlugin {
-    /// Name of the plugin.
+    /// Name of the required plugin.
     pub plugin: String,
     /// Digest that the plugin's [content](super::GrantRequest::compute_content_digest) must have;
     /// `None` if the policy allows any content.
     pub digest: Option<String>,
-    /// Position in the policy, such as `[plugins.NAME] in FILE`.
+    /// Position of the requirement in the policy, such as `[plugins.NAME] in FILE`.
     pub place: String,
 }
 
@@ -121,10 +121,10 @@ impl RequiredPlugin {
     }
 }
 
-/// Plugin that requests a capability.
+/// Plugin that requests a capability, as the policy identifies it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestingPlugin<'a> {
-    /// Name of the plugin.
+    /// Name of the plugin that requests the capability.
     pub plugin: &'a str,
     /// Trust of the plugin, possibly lowered by its manifest.
     pub trust: Trust,
@@ -262,7 +262,7 @@ impl CapabilityPolicy {
         all.or_else(|| self.find_disabling_entry(name))
     }
 
-    /// Returns the plugins that must run in every session.
+    /// Returns the plugins that the policy requires to run in every session.
     #[must_use]
     pub fn required_plugins(&self) -> Vec<RequiredPlugin> {
         let of_file = |(file, lists): (&String, &PolicyFile)| -> Vec<RequiredPlugin> {

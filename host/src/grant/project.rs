@@ -22,7 +22,7 @@ use crate::disk::{acquire_file_lock, read_if_present, replace_private_file};
 pub struct ProjectTrustError {
     /// Path of the folder or file that has the problem.
     pub path: PathBuf,
-    /// Problem and remedy.
+    /// Problem with the project or the file of trusted projects, and its remedy.
     pub message: String,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn project_trust_error(path: &Path, message: impl Into<String>) -> Pr
     }
 }
 
-/// Trust in a project.
+/// State of the user's trust in a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectTrust {
     /// The project was never trusted.
@@ -46,10 +46,10 @@ pub enum ProjectTrust {
     Trusted,
 }
 
-/// A trusted project.
+/// Record of a project that the user trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedProject {
-    /// Digest of `.rind` when it was trusted.
+    /// Digest of the project's `.rind` when the user trusted the project.
     pub digest: String,
     /// Time at which the user trusted the project, as an RFC 3339 text.
     pub since: String,
@@ -89,7 +89,7 @@ impl TrustedProjects {
         })
     }
 
-    /// Returns all trusted projects, by workspace.
+    /// Returns the trusted projects, by path of the workspace.
     #[must_use]
     pub fn all(&self) -> &BTreeMap<PathBuf, TrustedProject> {
         &self.projects

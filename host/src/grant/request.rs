@@ -12,22 +12,22 @@ use super::{Capability, SideEffect, Trust};
 /// A tool that a plugin offers, with the texts that the model and the user see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfferedTool {
-    /// Name of the tool.
+    /// Name of the tool that the plugin offers.
     pub name: String,
-    /// Description of the tool.
+    /// Description of the tool, which the model reads.
     pub description: String,
-    /// JSON Schema as text.
+    /// JSON Schema of the tool's parameters, as text.
     pub parameters: String,
 }
 
 /// Request of a plugin for permissions, with all plugin-specific inputs of the decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRequest {
-    /// Name of the plugin.
+    /// Name of the plugin that requests permissions.
     pub plugin: String,
     /// Version of the plugin, for display.
     pub version: String,
-    /// Description by the plugin's author.
+    /// Description of the plugin, written by its author.
     pub description: String,
     /// Trust of the plugin, possibly lowered by its manifest.
     pub trust: Trust,
@@ -38,11 +38,11 @@ pub struct GrantRequest {
     /// Manifest as JSON. Its hooks, limits and default settings can change the plugin's behavior
     /// even if the component stays the same.
     pub manifest: String,
-    /// Declared side effects.
+    /// Side effects that the plugin's manifest declares.
     pub side_effects: Vec<SideEffect>,
-    /// Requested capabilities.
+    /// Capabilities that the plugin requests.
     pub capabilities: Vec<Capability>,
-    /// Tools of the plugin.
+    /// Tools that the plugin offers to the model.
     pub tools: Vec<OfferedTool>,
     /// Whether the plugin's hooks see parts of the conversation.
     pub has_hooks: bool,
@@ -54,7 +54,7 @@ pub struct GrantRequest {
 pub struct GrantRequestHash(String);
 
 impl GrantRequestHash {
-    /// Returns the pin as 64 hex digits.
+    /// Returns the hash of the request as 64 hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

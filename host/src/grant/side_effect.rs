@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Side effect that a plugin declares.
+/// Side effect that a plugin declares in its manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SideEffect {
@@ -10,11 +10,11 @@ pub enum SideEffect {
     None,
     /// Reads or writes files.
     Filesystem,
-    /// Talks over the network.
+    /// Communicates over the network.
     Network,
     /// Reads or changes the conversation: prompts, messages, tool calls, the model.
     Session,
-    /// Asks models, runs agents or other tools.
+    /// Asks models, or runs subagents or tools of others.
     External,
 }
 

@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::{Capability, FolderAccess, RootFolderKind, Trust};
 
-/// Ruling on a capability, before the operator is asked.
+/// Ruling on a capability that depends only on the plugin's trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapabilityRuling {
-    /// Never granted.
+    /// The capability is never granted, even if the operator approves it.
     Deny,
     Ask,
     Allow,

@@ -10,11 +10,11 @@ pub enum Trust {
     Managed,
     /// Installed, with its digest in a lock file, and signed with one of the operator's keys.
     Package,
-    /// Found in the user's configuration directory.
+    /// Trust in plugins that were found in the user's configuration directory.
     User,
-    /// Found in the project, `.rind/plugins`.
+    /// Trust in plugins that were found in the project's `.rind/plugins`.
     Project,
-    /// Named on the command line, `--plugin PATH`.
+    /// Trust in plugins that the command line names with `--plugin PATH`.
     Local,
 }
 

@@ -18,7 +18,7 @@ use crate::skill::OmittedSkill;
 use crate::tool::background::{BackgroundCommand, BackgroundCommandOutcome, BackgroundCommands};
 use crate::tool::live::RunningToolCallOutputs;
 
-/// Builds the agent of an open session.
+/// Builds the agent that runs the turns of an opened session.
 pub(super) fn build_agent(
     builder: SessionBuilder,
     session: Arc<Session>,

@@ -59,7 +59,7 @@ pub struct HostBuilder {
     keep: Option<PluginKeyValueWriter>,
 }
 
-/// Selection of the built-in tools.
+/// Choice of the built-in tools that the model gets.
 #[derive(Default)]
 enum BuiltInToolSelection {
     #[default]
@@ -129,7 +129,7 @@ impl HostBuilder {
         self
     }
 
-    /// Gives the model a tool of the host's own.
+    /// Adds a tool of the program that uses this library.
     #[must_use]
     pub fn tool(mut self, tool: SharedTool) -> Self {
         self.tools.push(tool);

@@ -17,22 +17,22 @@ pub enum PluginCommandError {
     /// No plugin of the session has this command.
     #[error("plugin `{plugin}` has no command `/{command}` in this session")]
     Unknown {
-        /// Name of the plugin.
+        /// Name of the plugin that was to run the command.
         plugin: String,
-        /// Name of the command.
+        /// Name of the command that was not found.
         command: String,
     },
     /// The plugin failed, refused, or was interrupted.
     #[error("the command `/{command}` of plugin `{plugin}` failed: {why}")]
     Failed {
-        /// Name of the plugin.
+        /// Name of the plugin that provides the command.
         plugin: String,
-        /// Name of the command.
+        /// Name of the command that failed.
         command: String,
-        /// Reason of the failure.
+        /// Reason why the command failed.
         why: String,
     },
-    /// The session failed.
+    /// The session cannot be written or read.
     #[error(transparent)]
     Agent(#[from] agent::Error),
 }

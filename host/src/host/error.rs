@@ -13,15 +13,15 @@ use crate::{plugin, session};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No provider was configured.
+    /// No model provider was set in the builder.
     #[error("the host has no model to ask: name one with `HostBuilder::provider`")]
     NoProvider,
     /// A folder of the host cannot be made or opened.
     #[error("cannot open the folder {}", path.display())]
     Folder {
-        /// Path of the folder.
+        /// Path of the folder that cannot be created or opened.
         path: PathBuf,
-        /// Error of the system.
+        /// Error that the operating system reported.
         #[source]
         source: io::Error,
     },
@@ -32,20 +32,22 @@ pub enum Error {
         workspace.display(), own.display()
     )]
     Overlap {
-        /// Path of the workspace.
+        /// Path of the workspace that was chosen.
         workspace: PathBuf,
         /// Folder of the host that contains the workspace.
         own: PathBuf,
     },
     /// Plugins cannot be loaded, or a required or relied-on plugin does not run.
-    #[error("cannot start, because its plugins cannot be loaded or a required plugin does not run")]
+    #[error(
+        "the host cannot start, because its plugins cannot be loaded or a required plugin does not run"
+    )]
     Plugins(#[from] plugin::Error),
-    /// A native hook has the name of a plugin.
+    /// A native hook has the same name as a plugin.
     #[error(
         "a hook of the host is called `{name}`, which is the name of a plugin; give it another name"
     )]
     NameTaken {
-        /// Name of the hook and of the plugin.
+        /// Name that the native hook and the plugin share.
         name: String,
     },
     /// The loop of this plugin cannot run the turns, although the settings say so.
@@ -53,26 +55,26 @@ pub enum Error {
         "`loop = \"{plugin}\"` under [agent] in the settings: {why}. Rind does not use another loop instead; remove the line to use the built-in loop"
     )]
     AgentLoop {
-        /// Name of the plugin.
+        /// Name of the plugin whose loop was to run the turns.
         plugin: String,
-        /// Cause, as text.
+        /// Reason why the loop cannot run the turns.
         why: String,
     },
     /// The settings of a script do not fit the extension points at which it is called, or its name
     /// is taken.
     #[error("{}script `{name}`: {why}", if place.is_empty() { String::new() } else { format!("{place}: ") })]
     Script {
-        /// Position of the script's settings; may be empty.
+        /// Location of the script's settings; empty if there is none.
         place: String,
-        /// Name of the script.
+        /// Name of the script that cannot be used.
         name: String,
-        /// Cause, as text.
+        /// Reason why the script cannot be used.
         why: String,
     },
-    /// A tool cannot be registered.
+    /// A tool cannot be registered, for example because its name is taken.
     #[error(transparent)]
     Tool(#[from] ToolRegistrationError),
-    /// A session cannot be made, found or opened.
+    /// A session cannot be created, found or opened.
     #[error(transparent)]
     Session(#[from] session::Error),
     /// The operator's answers about the permissions of plugins cannot be stored.

@@ -73,7 +73,7 @@ impl PluginFolders {
         self
     }
 
-    /// Sends requests of plugins with these limits and secrets.
+    /// Sets the limits and secrets with which requests of plugins are sent.
     #[must_use]
     pub fn egress(mut self, egress: EgressOptions) -> Self {
         self.0.egress = egress;

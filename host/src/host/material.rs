@@ -28,7 +28,7 @@ pub trait PromptResourceProvider: Send + Sync {
         arguments: Map<String, Value>,
     ) -> BoxFuture<'a, Result<FetchedPromptOrResource, String>>;
 
-    /// Lists the resources that can be read.
+    /// Lists the resources of the source that can be read.
     fn list_resources(&self) -> BoxFuture<'_, Result<Vec<ListedResource>, String>>;
 
     /// Reads a resource. The implementation refuses an address that it does not list.
@@ -48,51 +48,51 @@ pub trait PromptResourceProvider: Send + Sync {
 /// A text that a person has begun, for a source to complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputCompletionRequest {
-    /// Value of an argument of a prompt.
+    /// Completes the value of an argument of a prompt.
     Argument {
-        /// Name of the prompt.
+        /// Name of the prompt to which the argument belongs.
         prompt: String,
-        /// Name of the argument.
+        /// Name of the argument to complete.
         name: String,
-        /// Value of the argument as typed so far.
+        /// Value of the argument as the user typed it so far.
         value: String,
         /// Other arguments of the prompt, which are already complete, with their values.
         others: Vec<(String, String)>,
     },
-    /// URI of a resource as typed so far.
+    /// Completes the URI of a resource, of which this is the part typed so far.
     Address(String),
 }
 
 /// Content of a prompt or resource. All of it comes from the source and is not verified.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FetchedPromptOrResource {
-    /// Text; empty if there are only images.
+    /// Text of the prompt or resource; empty if there are only images.
     pub text: String,
-    /// Images.
+    /// Images of the prompt or resource.
     pub images: Vec<PromptImageAttachment>,
 }
 
-/// A resource that a source lists.
+/// Resource, or template of resources, that a source lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedResource {
     /// Address of the resource; for a template, the prefix of its addresses.
     pub uri: String,
-    /// Template of RFC 6570; `None` for a single resource.
+    /// URI template in the syntax of RFC 6570; `None` for a single resource.
     pub template: Option<String>,
-    /// Name, as given by the source.
+    /// Name of the resource, as given by the source.
     pub name: String,
     /// Description as given by the source, or its title or name if it gives no description.
     pub description: String,
-    /// Media type, as given by the source.
+    /// Media type of the resource, as given by the source; `None` if it gives none.
     pub media_type: Option<String>,
 }
 
 /// Prompts and resources of all sources of an open session. Dropped with the session.
 pub(super) type SessionPromptResourceProviders = Arc<Vec<SessionPromptResourceProvider>>;
 
-/// Prompts and resources of one source.
+/// Prompts and resources of one tool source in a session.
 pub(super) struct SessionPromptResourceProvider {
-    /// Name of the source.
+    /// Name of the source that provides them.
     pub(super) origin: String,
     pub(super) material: Arc<dyn PromptResourceProvider>,
     pub(super) handle: Arc<dyn AgentHandle>,
@@ -118,7 +118,7 @@ impl SessionPromptsAndResources {
         }
     }
 
-    /// Returns the names of the sources.
+    /// Returns the names of the tool sources that provide prompts or resources.
     #[must_use]
     pub fn tool_source_names(&self) -> Vec<String> {
         let all = self.all.upgrade().unwrap_or_default();

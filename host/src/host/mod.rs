@@ -77,13 +77,13 @@ struct HostSharedState {
     store: SessionStore,
     plugins: StartablePluginSet,
     tools: ToolRegistry,
-    /// Sources of tools that each session opens.
+    /// Sources of tools, such as MCP servers, that each session opens for itself.
     sources: Vec<Arc<dyn ToolSource>>,
     skills: Arc<SessionSkills>,
     presets: Arc<SubagentPresets>,
     hooks: Vec<native::NativeHookBinding>,
     scripts: Vec<Arc<HookScript>>,
-    /// Confinement and environment of scripts.
+    /// Confinement and environment in which scripts run.
     commands: CommandConfinementAndEnvironment,
     policy: Arc<dyn Policy>,
     approver: Arc<dyn Approver>,
@@ -94,7 +94,7 @@ struct HostSharedState {
     /// Whether a session has stored, or is storing, the answers that the operator gave while
     /// plugins were loaded.
     has_kept_answers: AtomicBool,
-    /// Temporary folders that are deleted with the host.
+    /// Temporary folder that is deleted when the host is dropped.
     _temporary: Option<TempDir>,
 }
 
@@ -117,13 +117,13 @@ impl Host {
         &self.0.store
     }
 
-    /// Returns the working folder of agents.
+    /// Returns the path of the folder in which the agents of this host work.
     #[must_use]
     pub fn workspace(&self) -> &Path {
         &self.0.paths.workspace
     }
 
-    /// Returns the skills of this host's sessions.
+    /// Returns the skills that the sessions of this host can use.
     #[must_use]
     pub fn skills(&self) -> &SessionSkills {
         &self.0.skills

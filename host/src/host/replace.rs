@@ -17,21 +17,21 @@ use crate::point::outcome::Level;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PluginReplaceError {
-    /// The session has no plugin of this name.
+    /// No plugin of this name runs in the session.
     #[error("no plugin `{plugin}` runs in this session; start a new session with the plugin")]
     Unknown {
-        /// Name of the plugin.
+        /// Name of the plugin that was to be replaced.
         plugin: String,
     },
     /// The new version cannot be loaded, or needs permissions that are not granted.
     #[error("{why}")]
     NotLoaded {
-        /// Cause, as text.
+        /// Reason why the new version was not loaded.
         why: String,
     },
     /// The new version was granted more than the running version.
     #[error(
-        "it has permissions that the running version does not have: {}; start a new session to be asked about them",
+        "the new version has permissions that the running version does not have: {}; start a new session to be asked about them",
         capabilities.join(", ")
     )]
     Wider {
@@ -40,7 +40,7 @@ pub enum PluginReplaceError {
     },
     /// The new version defines other points than the running version, and plugins of the session
     /// may have hooks on the old points.
-    #[error("the points that it defines have changed; start a new session")]
+    #[error("the points that the plugin defines have changed; start a new session")]
     Points,
     /// The plugin runs the agent loop of the session, and the new version exports no agent loop or
     /// lacks the permission for it.

@@ -172,7 +172,7 @@ impl_partial_debug!(SessionBuilder, self, model = self.model);
 pub struct Session {
     pub(super) agent: LiveAgent,
     pub(super) offers: SharedPluginCommandsAndLoops,
-    /// Prompts and resources of the tool sources.
+    /// Prompts and resources that the session's tool sources provide.
     materials: SessionPromptResourceProviders,
     /// Counters of the limits of one turn. All runs of the session's loops share them.
     pub(super) shared: SharedTurnLimitCounters,
@@ -206,7 +206,7 @@ impl Session {
         &self.host
     }
 
-    /// Returns the messages of the conversation so far.
+    /// Returns the messages of the session's conversation so far.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.agent.spec().session.messages()
@@ -374,7 +374,7 @@ impl Session {
         self.replacer.clone()
     }
 
-    /// Changes the model, with effect from the next turn.
+    /// Changes provider and model, with effect from the next turn, without recording the choice.
     pub fn set_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
         let spec = self.agent.spec_mut();
         (spec.provider, spec.model) = (provider, model.into());
@@ -439,7 +439,7 @@ impl Session {
         self.replacer.agent_handle()
     }
 
-    /// Returns the tools with the validators of their arguments.
+    /// Returns the tools of the session, with the validators of their arguments.
     #[doc(hidden)]
     pub fn tool_registry(&self) -> &crate::tool::registry::ToolRegistry {
         &self.agent.spec().tools

@@ -6,13 +6,13 @@ use super::Session;
 use crate::agent;
 use crate::skill::SessionSkills;
 
-/// Reason why a skill cannot be used.
+/// Reason why a skill that a person started cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SkillUnusableError(String);
 
 impl Session {
-    /// Returns the skills of the session.
+    /// Returns the skills that the session can use.
     #[must_use]
     pub fn skills(&self) -> &SessionSkills {
         &self.agent.spec().skills

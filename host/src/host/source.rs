@@ -23,7 +23,7 @@ use crate::tool::outer::SecretMaskingExternalTool;
 /// Each tool must name the source in [`ToolSpec::plugin`](crate::message::ToolSpec::plugin). The
 /// name contains a `:`, as in `mcp:docs`, so that no plugin can have the same name.
 pub trait ToolSource: Send + Sync {
-    /// Returns the name of the source.
+    /// Returns the name of the source, by which users and messages refer to it.
     fn name(&self) -> &str;
 
     /// Opens the source for one session. The tools are dropped when the session ends; dropping a
@@ -36,9 +36,9 @@ pub trait ToolSource: Send + Sync {
 pub struct OpenedToolSource {
     /// Tools, each of which names the source as its origin.
     pub tools: Vec<SharedTool>,
-    /// Warnings for the user.
+    /// Warnings about the source that are shown to the user.
     pub warnings: Vec<String>,
-    /// Prompts and resources that a person may fetch.
+    /// Prompts and resources that a person may fetch; `None` if the source has none.
     pub material: Option<Arc<dyn PromptResourceProvider>>,
 }
 
@@ -51,7 +51,7 @@ pub struct ToolSourceSessionHandle {
     /// one would be a cycle that is never freed.
     replacements: WeakPluginReplacementQueue,
     events: EventSender,
-    /// Whether the source's progress line is on the screen.
+    /// Whether a progress line of the source is shown at present.
     has_progress: Arc<AtomicBool>,
 }
 
@@ -131,5 +131,5 @@ impl_partial_debug!(ToolSourceSessionHandle, self, origin = self.origin);
 /// Maximum length of the part of a progress text that is searched for secrets, in bytes.
 const MAX_PROGRESS_SECRET_SCAN_BYTES: usize = 8 << 10;
 
-/// Maximum length of a progress line, in bytes.
+/// Maximum length of a source's progress line, in bytes.
 const MAX_PROGRESS_LINE_BYTES: usize = 120;

@@ -15,26 +15,26 @@ use crate::point::loop_handle::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopInboxError {
-    /// No loop of this plugin runs.
+    /// No loop of this plugin is running.
     #[error("no loop of plugin `{plugin}` is running in this host")]
     Unknown {
-        /// Name of the plugin.
+        /// Name of the plugin to whose loop the message was sent.
         plugin: String,
     },
-    /// The inbox is full.
+    /// The loop's inbox is full, because the loop has not read earlier messages.
     #[error(
         "{MAX_QUEUED_LOOP_MESSAGES} messages are already waiting for the loop of `{plugin}`; try again when it has read some"
     )]
     Full {
-        /// Name of the plugin.
+        /// Name of the plugin whose inbox is full.
         plugin: String,
     },
-    /// The message is longer than a message may be.
+    /// The message exceeds the maximum size of a message to a loop.
     #[error(
         "a message to a loop may have at most {MAX_LOOP_MESSAGE_BYTES} bytes, but this one has {bytes}"
     )]
     TooLong {
-        /// Size of the message in bytes.
+        /// Size of the refused message in bytes.
         bytes: usize,
     },
 }

@@ -35,7 +35,7 @@ pub const MIN_PAUSE_BETWEEN_RUNS: Duration = Duration::from_millis(100);
 /// Pause of a loop after its first failed run. Each further failure in a row doubles the pause.
 pub const FIRST_FAILED_RUN_PAUSE: Duration = Duration::from_secs(1);
 
-/// Maximum pause after a failure.
+/// Maximum pause of a loop after runs that failed, before it runs again.
 pub const MAX_FAILED_RUN_PAUSE: Duration = Duration::from_secs(300);
 
 /// Maximum size of the session file of a loop, in bytes; a loop with a larger file is not run
@@ -53,23 +53,23 @@ pub enum Error {
     /// No loaded plugin has a loop.
     #[error("no running plugin has a loop")]
     NoLoop,
-    /// A session cannot be opened.
+    /// The session of a loop cannot be opened.
     #[error(transparent)]
     Host(#[from] host::Error),
 }
 
-/// End of a loop and its reason.
+/// Loop that has ended, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedLoop {
-    /// Name of the plugin.
+    /// Name of the plugin whose loop ended.
     pub plugin: String,
-    /// Id of the loop's session.
+    /// Id of the session in which the loop ran.
     pub session: Arc<str>,
-    /// Reason for the end.
+    /// Reason why the loop ended.
     pub why: LoopEndReason,
 }
 
-/// Reason for the end of a loop.
+/// Reason why a loop ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopEndReason {
     /// The loop reported that nothing is left to do.
@@ -93,7 +93,7 @@ pub struct PluginLoopsRunner {
     runner: Option<Arc<dyn LoopTurnRunner>>,
 }
 
-/// A loop and its session.
+/// Loop of a plugin, with the session in which it runs.
 struct PluginLoopWithSession {
     plugin: String,
     session: Session,

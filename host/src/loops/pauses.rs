@@ -8,7 +8,7 @@ use super::{FIRST_FAILED_RUN_PAUSE, MAX_FAILED_RUN_PAUSE, MIN_PAUSE_BETWEEN_RUNS
 
 pub(super) struct LoopRunBackoff {
     growing: ExponentialBackoff,
-    /// Number of failures in a row.
+    /// Number of consecutive runs that failed, up to the last run.
     failures: u32,
 }
 
@@ -40,7 +40,7 @@ impl LoopRunBackoff {
         self.growing.next().unwrap_or(MAX_FAILED_RUN_PAUSE)
     }
 
-    /// Returns the number of failures in a row.
+    /// Returns the number of consecutive runs that failed, up to the last run.
     pub(super) fn consecutive_failures(&self) -> u32 {
         self.failures
     }

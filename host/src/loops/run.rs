@@ -57,7 +57,7 @@ pub(super) async fn run_loop_until_end(
     }
 }
 
-/// State between the runs of one loop.
+/// State of a loop that is kept from one run to the next.
 struct LoopRepeatState<'a> {
     plugin: &'a str,
     max_session_bytes: u64,
@@ -81,7 +81,7 @@ impl LoopRepeatState<'_> {
             let bytes = session.session_file_size();
             if bytes > self.max_session_bytes {
                 return LoopEndReason::Failed(format!(
-                    "its session has {bytes} bytes, more than the maximum of {}; restart `rind serve` to begin a new session",
+                    "the session of the loop has {bytes} bytes, more than the maximum of {}; restart `rind serve` to begin a new session",
                     self.max_session_bytes
                 ));
             }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Media type of bytes whose type is unknown.
+/// Media type that bytes get if their type is unknown.
 const UNKNOWN_MEDIA_TYPE: &str = "application/octet-stream";
 
 /// Maximum length of a media type, in bytes.
@@ -32,11 +32,11 @@ const MAX_IMAGE_SIDE_PIXELS: u32 = 8_000;
 pub struct Blob {
     /// Hex digits of the BLAKE3 hash of the bytes.
     pub id: String,
-    /// Media type, such as `image/png`.
+    /// Media type of the bytes, such as `image/png`.
     pub media_type: String,
     /// Number of bytes.
     pub size: u64,
-    /// Width and height of an image, in pixels.
+    /// Width and height in pixels; absent if the bytes are not an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<(u32, u32)>,
 }
@@ -167,13 +167,13 @@ pub fn is_media_type(text: &str) -> bool {
 /// Format and size of an image, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageFormatAndSize {
-    /// Media type, such as `image/png`.
+    /// Media type of the image, such as `image/png`.
     pub media_type: &'static str,
     /// Width and height; `None` if the header is truncated or corrupt.
     pub pixels: Option<(u32, u32)>,
 }
 
-/// Recognizes PNG, JPEG, GIF and WebP images.
+/// Detects the format and the size of a PNG, JPEG, GIF or WebP image; `None` for other bytes.
 #[must_use]
 pub fn detect_image(bytes: &[u8]) -> Option<ImageFormatAndSize> {
     let found = |media_type, pixels| Some(ImageFormatAndSize { media_type, pixels });

@@ -15,24 +15,24 @@ use serde_json::Value;
 
 use super::blob::Blob;
 
-/// Maximum number of parts of an answer.
+/// Maximum number of parts in the answer of a tool.
 pub const MAX_ANSWER_PARTS: usize = 100;
 
-/// One part of a tool's answer.
+/// Part of a tool's answer: text, a JSON value, or a reference to bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
     /// Plain text.
     Text {
-        /// Text for the model.
+        /// Text of the part, which the model reads.
         text: String,
     },
-    /// A JSON value.
+    /// Result as a JSON value.
     Json {
-        /// Value of any JSON type.
+        /// JSON value of any type.
         value: Value,
     },
-    /// Reference to bytes that the session stores.
+    /// Reference to bytes, such as an image, that the session stores.
     Blob(Blob),
 }
 
@@ -158,17 +158,17 @@ impl Parts {
         }
     }
 
-    /// Iterates over the parts.
+    /// Returns an iterator over the parts, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Part> {
         self.0.iter()
     }
 
-    /// Iterates over the parts mutably.
+    /// Returns an iterator that can change the parts, in order.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Part> {
         self.0.iter_mut()
     }
 
-    /// Iterates over the blobs.
+    /// Returns an iterator over the references to stored bytes.
     pub fn blobs(&self) -> impl Iterator<Item = &Blob> {
         self.0.iter().filter_map(|part| match part {
             Part::Blob(blob) => Some(blob),

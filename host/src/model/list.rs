@@ -20,7 +20,7 @@ const MODEL_LIST_JSON: &str = include_str!("list.json");
 
 #[derive(Debug, Default, Deserialize)]
 struct ModelList {
-    /// Models by name prefix.
+    /// Profiles of models by the prefix of their names.
     models: Table,
     /// Families of models, each with a lower-case substring of its models' names; the first match
     /// applies.
@@ -30,7 +30,7 @@ struct ModelList {
 #[derive(Debug, Deserialize)]
 struct ModelFamily {
     contains: String,
-    /// Whether the models of the family accept images.
+    /// Whether the models of the family accept images; `None` if it is not known.
     images: Option<bool>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn find_profile(model: &str) -> ModelProfile {
     })
 }
 
-/// Returns the price of a model in the table.
+/// Returns the list price of a model; `None` if the built-in table has none.
 pub(crate) fn find_price(model: &str) -> Option<Price> {
     find_longest_prefix_entry(&normalize_model_name(model), &built_in_model_list().models)?.price
 }

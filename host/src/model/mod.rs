@@ -31,21 +31,21 @@ pub struct ModelProfile {
     /// Size of the context window, which holds the prompt and the answer, in tokens.
     #[serde(deserialize_with = "number::within_if_set::<256, 1_000_000_000, _, _>")]
     pub window_tokens: Option<u64>,
-    /// Maximum tokens of one answer, including reasoning.
+    /// Maximum number of tokens of one answer, including the model's reasoning.
     #[serde(deserialize_with = "number::within_if_set::<1, 1_000_000_000, _, _>")]
     pub answer_tokens: Option<u32>,
-    /// Whether the model accepts images.
+    /// Whether the model accepts images; `None` if it is not known.
     pub images: Option<bool>,
-    /// Whether the model reasons before it answers.
+    /// Whether the model reasons before it answers; `None` if it is not known.
     pub reasoning: Option<bool>,
     /// Reasoning effort levels that the model accepts, lowest first.
     pub efforts: Option<Vec<String>>,
-    /// Whether the model calls tools.
+    /// Whether the model can call tools; `None` if it is not known.
     pub tools: Option<bool>,
     /// Whether the model accepts a sampling temperature. Newer models refuse every request with
     /// one.
     pub temperature: Option<bool>,
-    /// Whether the model's servers cache prompt prefixes.
+    /// Whether the model's servers cache the beginnings of prompts; `None` if it is not known.
     pub caching: Option<bool>,
     /// US dollars per million tokens. The section `[prices]` takes precedence.
     pub price: Option<Price>,
@@ -70,7 +70,7 @@ impl ModelProfile {
     }
 }
 
-/// Profiles by prefix of the model name.
+/// Profiles of models by the prefix of their names.
 type Table = BTreeMap<String, ModelProfile>;
 
 /// Profiles of the operator: the section `[models]`, one table for each name. Cheap to clone.

@@ -11,10 +11,10 @@ const TOKENS_PER_PRICE_UNIT: f64 = 1_000_000.0;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Price of input that is not cached.
+    /// Price of input tokens that are not cached, in US dollars per million.
     #[serde(deserialize_with = "deserialize_dollars")]
     pub input: f64,
-    /// Price of output.
+    /// Price of output tokens, in US dollars per million.
     #[serde(deserialize_with = "deserialize_dollars")]
     pub output: f64,
     /// Price of input read from the cache; default: the price of other input.

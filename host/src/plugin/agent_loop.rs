@@ -18,7 +18,7 @@ use crate::point::failure::Failure;
 /// Name of the contract's interface that a component with an agent loop exports.
 pub(super) const AGENT_LOOP_INTERFACE_NAME: &str = "agent-loop";
 
-/// Agent loop of a plugin in a session.
+/// Loop of a plugin that orders the turns of the agent in a session.
 pub(super) struct PluginAgentLoop {
     pub(super) plugin: String,
     /// Slot of the separate plugin instance that runs only the agent loop.

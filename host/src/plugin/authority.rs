@@ -146,7 +146,7 @@ fn check_export_granted(granted: &GrantedCapabilities, export: &str) -> Result<(
     Ok(())
 }
 
-/// Whether hooks of a point can change the conversation.
+/// Whether hooks at this extension point can change the conversation.
 fn can_change_conversation(row: &catalog::BuiltinExtensionPoint) -> bool {
     matches!(
         row.kind,
@@ -161,13 +161,13 @@ pub fn can_see_conversation(export: &str) -> bool {
         && catalog::CATALOG.iter().any(|row| row.name == export)
 }
 
-/// Kind of an exported interface.
+/// Kind of an interface that a component exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportedInterfaceKind {
     Hook(&'static catalog::BuiltinExtensionPoint),
     /// Interface that is not a point: `tools`, `implement`, `loop`, `agent-loop` or `commands`.
     Other(&'static str),
-    /// Interface of another package, which is ignored.
+    /// Interface of a package other than `rind:plugin`, which the host ignores.
     Foreign,
 }
 

@@ -28,7 +28,7 @@ use crate::grant::held::InMemoryFolder;
 /// Maximum size of a component. CPython with its standard library has about 20 MiB.
 pub(crate) const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
-/// Time after which an unused entry is removed.
+/// Time after which a cache entry that was not used is removed.
 const MAX_UNUSED_ENTRY_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Interval between removals of unused entries, and the precision of the time of an entry's last
@@ -39,7 +39,7 @@ const UNUSED_ENTRY_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// time when unused entries were last removed.
 const SWEEP_TIME_MARKER_FILE_EXTENSION: &str = "swept";
 
-/// Suffix of the names of entries.
+/// Suffix of the file names of cache entries.
 const CACHE_ENTRY_FILE_SUFFIX: &str = ".cwasm";
 
 /// Length of the keyed hash at the beginning of a cache entry, in bytes.
@@ -56,12 +56,12 @@ pub(crate) struct CompileCache {
     _temporary: Option<Arc<TemporaryFolder>>,
 }
 
-/// Bytes of a component with their path and digest.
+/// Component that was read from a file, with its path and digest.
 #[derive(Clone, Debug)]
 pub struct ComponentBytes {
-    /// Path of the component file.
+    /// Path of the file from which the component was read.
     pub path: PathBuf,
-    /// Bytes of the complete component.
+    /// Bytes of the complete component file.
     pub bytes: Vec<u8>,
     /// Digest of the component's bytes: `sha256:` and 64 hex digits.
     pub digest: String,
@@ -391,7 +391,7 @@ mod tests {
     use super::super::precompiled::PrecompiledComponents;
     use super::*;
 
-    /// The smallest component.
+    /// Smallest valid component, without content.
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
         };
         let (temporary, _) = is_temporary(folder.path()).unwrap();
         assert!(!temporary);
-        // Even root cannot create folders there.
+        // Folder in which even root cannot create folders.
         let (temporary, folder) = is_temporary(Path::new("/sys/rind")).unwrap();
         assert!(temporary);
         assert!(!folder.exists(), "the folder is removed with the cache");

@@ -6,10 +6,10 @@
 
 use wasmparser::BinaryReader;
 
-/// Length of the header of a component.
+/// Length in bytes of the header with which a component begins.
 const COMPONENT_HEADER_SIZE_IN_BYTES: usize = 8;
 
-/// Id of custom sections in a WebAssembly component.
+/// Id of custom sections in WebAssembly components.
 const CUSTOM_SECTION_ID: u8 = 0;
 
 /// Prefix of the names of custom sections that this host writes.
@@ -71,7 +71,7 @@ mod tests {
             &[(2, "module", b"")],
             &[(1, "module", b""), (0, "name", b"x")],
             &[(1, "module", b""), (0, "rind", b"x")],
-            // A module of this name is no custom section.
+            // Section that has the name but is a module, not a custom section.
             &[(1, "module", b""), (1, "rind:sources", b"")],
         ] {
             assert_ne!(digest(sections), bare, "{sections:?}");

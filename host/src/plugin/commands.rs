@@ -23,13 +23,13 @@ use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
 use crate::tool::schema;
 
-/// Maximum number of commands per plugin.
+/// Maximum number of slash commands that one plugin can provide.
 pub const MAX_COMMANDS_PER_PLUGIN: usize = 32;
 
-/// Maximum length of a command's name, in bytes.
+/// Maximum length of a slash command's name, in bytes.
 pub const MAX_COMMAND_NAME_BYTES: usize = 64;
 
-/// Maximum length of a command's description, in bytes.
+/// Maximum length of a slash command's description, in bytes.
 pub const MAX_COMMAND_DESCRIPTION_BYTES: usize = 200;
 
 /// Maximum length in bytes of the text that a command shows the person.
@@ -38,29 +38,29 @@ const MAX_COMMAND_DISPLAY_TEXT_BYTES: usize = 64 << 10;
 /// Maximum length in bytes of a turn input that a command produces.
 const MAX_COMMAND_PROMPT_BYTES: usize = 1 << 20;
 
-/// A slash command.
+/// Slash command that a plugin provides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandSpec {
-    /// Name without the slash.
+    /// Name of the command, without the slash.
     pub name: String,
-    /// Description, one line.
+    /// Description of the command for users, in one line.
     pub description: String,
     /// JSON Schema of the arguments. A command without a schema takes the rest of the line as text.
     pub arguments: Option<Value>,
 }
 
-/// Result of a command of a plugin.
+/// Result that a plugin's slash command returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlashCommandReply {
-    /// Text to show to the person.
+    /// Text that is shown to the user.
     Text(String),
-    /// Input of a turn, which the host then runs.
+    /// Input of a turn, which the host runs next.
     Prompt(String),
-    /// No output.
+    /// Result without output.
     Nothing,
 }
 
-/// Command of a plugin in a session.
+/// Slash command of a plugin that is loaded in a session.
 pub struct PluginSlashCommand {
     pub(super) plugin: String,
     pub(super) spec: CommandSpec,
@@ -69,7 +69,7 @@ pub struct PluginSlashCommand {
 }
 
 impl PluginSlashCommand {
-    /// Returns the name of the plugin.
+    /// Returns the name of the plugin that provides the command.
     #[must_use]
     pub fn plugin_name(&self) -> &str {
         &self.plugin
@@ -187,12 +187,13 @@ fn check_listed_command(
         ));
     }
     if before.iter().any(|other| other.name == *name) {
-        return Err("it is listed twice".to_owned());
+        return Err("the command is listed twice".to_owned());
     }
     let is_line = !description.trim().is_empty() && !description.contains(char::is_control);
     if !is_line || description.len() > MAX_COMMAND_DESCRIPTION_BYTES {
         return Err(format!(
-            "its description must be one line of at most {MAX_COMMAND_DESCRIPTION_BYTES} bytes"
+            "the description of the command must be one line of at most \
+             {MAX_COMMAND_DESCRIPTION_BYTES} bytes"
         ));
     }
     for text in [Some(description), arguments.as_ref()]
@@ -201,16 +202,16 @@ fn check_listed_command(
     {
         if let Some(finding) = SecretScanner::shared().find_secrets(text).first() {
             return Err(format!(
-                "its description or schema contains what looks like a secret ({})",
+                "the description or schema of the command contains what looks like a secret ({})",
                 finding.rule
             ));
         }
     }
     let parse = |text: &String| {
         let schema = json::parse_json(text, schema::MAX_SCHEMA_BYTES)
-            .map_err(|e| format!("its schema {e}"))?;
+            .map_err(|e| format!("the schema of the command {e}"))?;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
-            return Err("its schema must have `\"type\": \"object\"`".to_owned());
+            return Err("the schema of the command must have `\"type\": \"object\"`".to_owned());
         }
         schema::compile_json_schema_check(&schema)?;
         Ok(schema)
@@ -250,7 +251,7 @@ mod tests {
             ("a", " ", None, "one line"),
             ("a", "x\ny", None, "one line"),
             ("a", &"x".repeat(201), None, "one line"),
-            ("a", "x", Some("{"), "its schema"),
+            ("a", "x", Some("{"), "the schema of the command"),
             ("a", "x", Some("{\"type\": \"array\"}"), "type"),
             (
                 "a",

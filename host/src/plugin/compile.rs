@@ -46,7 +46,7 @@ pub struct Compiler {
     /// Program that supports [`COMPILE_SUBCOMMAND_NAME`], normally this executable. If `None`, a
     /// thread compiles.
     pub helper: Option<PathBuf>,
-    /// Deadline of compiling one component. Default: [`MAX_COMPILE_TIME`].
+    /// Time after which compiling one component is stopped. Default: [`MAX_COMPILE_TIME`].
     pub time_limit: Duration,
     /// Maximum memory for compiling one component, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
     pub memory_limit: u64,
@@ -240,7 +240,7 @@ impl Compiler {
     }
 }
 
-/// Names of the files in the private directory.
+/// Names of input and output in the private directory of the compiling process.
 const COMPILE_INPUT_FILE_NAME: &str = "component.wasm";
 const COMPILE_OUTPUT_FILE_NAME: &str = "component.cwasm";
 /// File with the cached functions of the last compilation, if functions are cached. The compiling
@@ -252,7 +252,7 @@ const FOREIGN_COMPONENT_ERROR_FILE_NAME: &str = "foreign";
 /// File with the reason why the kernel does not confine the process, written only in that case.
 const UNCONFINED_REASON_FILE_NAME: &str = "unconfined";
 
-/// Prefix of Rust's abort message when memory is exhausted.
+/// Prefix of the message with which Rust aborts a process that is out of memory.
 const OUT_OF_MEMORY_ABORT_PREFIX: &str = "memory allocation of";
 
 /// Runs the compile helper. `args` are the arguments after [`COMPILE_SUBCOMMAND_NAME`]: the memory
@@ -268,21 +268,23 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
     };
     let folder = PathBuf::from(args.next().unwrap_or_default());
     die_with_parent();
-    limit_memory_and_cpu(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
+    limit_memory_and_cpu(memory, seconds)
+        .map_err(|e| format!("cannot set resource limits: {e}"))?;
     match confine_this_process(&folder) {
         Ok(()) => {}
         // If the kernel cannot confine a process, the compiler still runs: it is safe Rust code,
         // even on untrusted bytes. `rind doctor` reports that the compiler is not confined.
         Err(ConfinementFailureReason::Missing(why)) => {
-            fs::write(folder.join(UNCONFINED_REASON_FILE_NAME), why)
-                .map_err(|e| format!("cannot store it: {e}"))?;
+            fs::write(folder.join(UNCONFINED_REASON_FILE_NAME), why).map_err(|e| {
+                format!("cannot store the reason why the compiler is not confined: {e}")
+            })?;
         }
         Err(ConfinementFailureReason::Failed(why)) => {
             return Err(format!("cannot confine the compiler: {why}; try again"));
         }
     }
     let bytes = fs::read(folder.join(COMPILE_INPUT_FILE_NAME))
-        .map_err(|e| format!("cannot read it: {e}"))?;
+        .map_err(|e| format!("cannot read the component: {e}"))?;
     let kept = folder.join(COMPILED_FUNCTION_CACHE_FILE_NAME);
     let functions = fs::read(&kept)
         .ok()
@@ -298,7 +300,7 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
         format!("{error:#}")
     })?;
     fs::write(folder.join(COMPILE_OUTPUT_FILE_NAME), code)
-        .map_err(|e| format!("cannot store it: {e}"))?;
+        .map_err(|e| format!("cannot store the compiled component: {e}"))?;
     if let Some(functions) = functions {
         // If this file is missing or incomplete, the next compilation cannot reuse all functions
         // and takes longer.

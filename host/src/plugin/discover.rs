@@ -31,7 +31,7 @@ impl PluginSearchPath {
 pub struct FoundPlugin {
     /// Trust in the plugin, which is that of its source.
     pub trust: Trust,
-    /// Directory of the plugin.
+    /// Directory from which the plugin is loaded.
     pub folder: PathBuf,
 }
 

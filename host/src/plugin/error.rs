@@ -7,20 +7,20 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file could not be read or written.
+    /// A file of the plugin could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// Operation that failed, for example "read".
         action: &'static str,
-        /// Path of the file.
+        /// Path of the file or directory that could not be accessed.
         path: PathBuf,
-        /// Error of the system.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// A directory that is meant to be a plugin has no manifest.
     #[error("{} has no plugin.toml: {todo}", folder.display())]
     NoManifest {
-        /// Path of the folder.
+        /// Path of the directory without a manifest.
         folder: PathBuf,
         /// Advice for the user, which depends on the files in the folder.
         todo: String,
@@ -29,9 +29,9 @@ pub enum Error {
     /// line and column.
     #[error("{} is not a plugin manifest: {message}", path.display())]
     Manifest {
-        /// Path of the manifest.
+        /// Path of the invalid manifest.
         path: PathBuf,
-        /// Problem, with line and column.
+        /// Problem in the manifest, with line and column.
         message: String,
     },
     /// The component file that the manifest names does not exist.
@@ -39,41 +39,41 @@ pub enum Error {
     NotBuilt {
         /// Path at which the component was expected.
         component: PathBuf,
-        /// The plugin's folder.
+        /// Path of the plugin's folder, for the advice to build the plugin.
         folder: PathBuf,
     },
-    /// The component exceeds the size limit.
+    /// The component file exceeds the maximum size.
     #[error("{} is larger than the maximum of {limit} bytes", path.display())]
     TooLarge {
-        /// Path of the component.
+        /// Path of the component file.
         path: PathBuf,
-        /// Limit, in bytes.
+        /// Maximum size of a component, in bytes.
         limit: u64,
     },
     /// The bytes are not a component that this host can run.
     #[error("{} is not a valid component: {message}", path.display())]
     Compile {
-        /// Path of the component.
+        /// Path of the invalid component file.
         path: PathBuf,
-        /// Message of the engine.
+        /// Error message of the WebAssembly engine.
         message: String,
     },
     /// The file was built for another host: it is a core module, or a component that needs
     /// WebAssembly proposals that this host disables.
     #[error("{} {message}", path.display())]
     Foreign {
-        /// Path of the component.
+        /// Path of the file that was built for another host.
         path: PathBuf,
         /// Text with the target that the file was built for, the target that this host runs, and
         /// the target to build for.
         message: String,
     },
-    /// Compiling took too long.
+    /// Compiling the component took longer than the time limit.
     #[error("{}: compiling was stopped after {seconds} s; try again when the machine is less busy", path.display())]
     CompileTime {
-        /// Path of the component.
+        /// Path of the component file.
         path: PathBuf,
-        /// Limit, in seconds.
+        /// Time limit for compiling, in seconds.
         seconds: u64,
     },
     /// The component was built against a version of the contract that this host does not support.
@@ -81,11 +81,11 @@ pub enum Error {
         "{what}, which needs {wanted} of the plugin contract; this host supports {supported}: {todo}"
     )]
     Contract {
-        /// Origin of the version, as a clause: `it imports ...` or `it was built with ...`.
+        /// Origin of the version, as a clause: `the component imports ...` or `it was built with ...`.
         what: String,
-        /// Version that the component needs.
+        /// Version of the plugin contract that the component needs.
         wanted: String,
-        /// Supported versions, oldest first.
+        /// Versions of the plugin contract that this host supports, oldest first.
         supported: String,
         /// Advice on what to do, such as updating Rind or rebuilding the component.
         todo: String,
@@ -103,60 +103,62 @@ pub enum Error {
         difference: String,
         /// SDK and version of the contract that the component was built with.
         built_with: String,
-        /// Version of the contract of this host.
+        /// Version of the plugin contract that this host implements.
         own: &'static str,
     },
     /// The component imports an interface that it has no permission for.
-    #[error("it imports `{import}`, {why}")]
+    #[error("the component imports `{import}`, {why}")]
     Import {
-        /// Name of the interface.
+        /// Name of the imported interface.
         import: String,
-        /// Reason for the refusal, and its remedy.
+        /// Reason why the import is refused, and the remedy.
         why: String,
     },
     /// The component exports an interface that it has no permission for, or one that contradicts
     /// the manifest.
-    #[error("it exports `{export}`, {why}")]
+    #[error("the component exports `{export}`, {why}")]
     Export {
-        /// Name of the interface.
+        /// Name of the exported interface.
         export: String,
-        /// Reason for the refusal, and its remedy.
+        /// Reason why the export is refused, and the remedy.
         why: String,
     },
     /// The manifest configures an export that the component does not have.
     #[error("{} declares `{declared}`, but the component does not export `{export}`; implement `{export}`, or remove `{declared}` from the manifest", path.display())]
     MissingExport {
-        /// Path of the manifest.
+        /// Path of the manifest that configures the export.
         path: PathBuf,
         /// Section of the manifest that needs the export, for example `[hooks.pre-tool]`.
         declared: String,
-        /// Interface that is missing in the component.
+        /// Interface that the component does not export.
         export: String,
     },
     /// The engine refused to link or to start the component.
-    #[error("it could not be started: {message}")]
+    #[error("the plugin could not be started: {message}")]
     Start {
-        /// Message of the engine or the guest.
+        /// Error message of the WebAssembly engine or of the component.
         message: String,
     },
     /// A tool that the component lists cannot be offered.
-    #[error("its tool `{tool}` is refused: {why}")]
+    #[error("the plugin's tool `{tool}` is refused: {why}")]
     Tool {
-        /// Name of the tool.
+        /// Name of the refused tool.
         tool: String,
-        /// Reason for the refusal.
+        /// Reason why the tool is refused.
         why: String,
     },
     /// A command that the component lists cannot be offered.
-    #[error("its command `/{command}` is refused: {why}")]
+    #[error("the plugin's command `/{command}` is refused: {why}")]
     Command {
-        /// Name of the command.
+        /// Name of the refused command, without the slash.
         command: String,
-        /// Reason for the refusal of the command.
+        /// Reason why the command is refused.
         why: String,
     },
     /// The operator's settings do not fit the manifest's `[config]`.
-    #[error("its settings do not fit `[config]` of its manifest: {message}; see {place}")]
+    #[error(
+        "the settings of the plugin do not fit `[config]` of its manifest: {message}; see {place}"
+    )]
     Config {
         /// Setting that does not fit the schema, and the reason.
         message: String,
@@ -170,13 +172,13 @@ pub enum Error {
         /// denies it.
         #[source]
         cause: Box<Self>,
-        /// The refused plugin, as far as it was loaded.
+        /// Refused plugin, as far as it was loaded.
         plugin: Box<super::load::PluginWithPermissionDecision>,
     },
     /// A dependency is missing, too old, or part of a cycle.
     #[error("{message}")]
     Dependency {
-        /// Problem and remedy.
+        /// Problem with the dependency, and its remedy.
         message: String,
     },
     /// The files of an installed plugin differ from those that were installed.
@@ -186,25 +188,25 @@ pub enum Error {
         folder.display()
     )]
     Changed {
-        /// Name of the plugin.
+        /// Name of the plugin whose files were changed.
         plugin: String,
-        /// Folder of the plugin.
+        /// Folder in which the plugin is installed.
         folder: PathBuf,
-        /// Difference between the files.
+        /// Difference between the files and those that were installed.
         why: String,
     },
-    /// The name is reserved for a protected plugin.
+    /// The plugin has the name of a protected plugin that comes with Rind.
     #[error(
         "the name `{plugin}` is reserved for the plugin that comes with Rind; give it another name in plugin.toml"
     )]
     Reserved {
-        /// Reserved name.
+        /// Name that is reserved for a protected plugin.
         plugin: String,
     },
     /// A policy requires the plugin for every session, and the plugin does not run.
     #[error("plugin {plugin}, which {place} requires, cannot run: {why}")]
     Required {
-        /// Name of the plugin.
+        /// Name of the required plugin.
         plugin: String,
         /// Location of the requirement, for example a policy file and line.
         place: String,
@@ -218,10 +220,10 @@ pub enum Error {
         /// continue without it.
         missing: String,
     },
-    /// The plugin implements a point that no plugin defines.
-    #[error("it implements `{point}`, but {why}")]
+    /// The plugin implements an extension point that no plugin defines.
+    #[error("the plugin implements `{point}`, but {why}")]
     UnknownPoint {
-        /// Name of the point.
+        /// Full name of the missing extension point.
         point: String,
         /// Reason, for example that the owner of the point is not loaded or declares no such point.
         why: String,

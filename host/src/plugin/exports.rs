@@ -52,10 +52,10 @@ pub(super) struct ComponentExports {
 /// Function `run` of `implement`, which takes the point's name and the payload as JSON text.
 type ExtensionPointRunFunction = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 
-/// Function `run` of `loop`.
+/// Function `run` of the exported interface `loop`.
 type RunLoopFunction = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
 
-/// Function `run` of `agent-loop`.
+/// Function `run` of the exported interface `agent-loop`.
 type RunAgentLoopFunction = TypedFunc<(), (Result<(), Error>,)>;
 
 pub(super) struct PluginExportedFunctions {
@@ -206,12 +206,12 @@ where
 /// Returns the error for an export that occurs twice, of which only one would be called.
 fn duplicate_export_error(kind: &str, name: &str, interface: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!(
-        "it exports the {kind} `{name}` twice, the second time as `{interface}`"
+        "the component exports the {kind} `{name}` twice, the second time as `{interface}`"
     ))
 }
 
 fn missing_function_error(interface: &str, function: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!(
-        "it exports `{interface}` without the function `{function}`"
+        "the component exports `{interface}` without the function `{function}`"
     ))
 }

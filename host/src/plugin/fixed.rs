@@ -86,7 +86,7 @@ impl HostWallClock for FixedClock {
 #[derive(Debug, Default)]
 pub(super) struct PluginCallCount(AtomicU64);
 
-/// Random numbers of one instance: the generator `SplitMix64`.
+/// Generator of the reproducible random numbers of one instance (`SplitMix64`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct SeededRandomGenerator(Arc<AtomicU64>);
 

@@ -106,7 +106,8 @@ mod tests {
         wat::parse_str(text).unwrap()
     }
 
-    /// Compiles with the store, and returns the code and what the store is afterwards.
+    /// Compiles with the store. Returns the code, the encoded store afterwards, and the number of
+    /// functions that were found in the store.
     fn compile(component: &[u8], kept: &[u8]) -> (Vec<u8>, Vec<u8>, usize) {
         let store = Arc::new(CompiledFunctionStore::decode(kept));
         let mut config = engine_config_for_process();

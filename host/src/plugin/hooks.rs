@@ -222,7 +222,7 @@ mod current {
 }
 pub(super) use current::find_current_binding;
 
-/// Binds every hook that the component exports.
+/// Registers a hook for every hook interface that the component exports.
 pub(super) fn bind_component_hooks(
     registry: &mut HookRegistry,
     slot: &Arc<ReusableInstanceSlot>,
@@ -248,7 +248,7 @@ pub(super) fn bind_component_hooks(
 /// Implementation, by one plugin, of a point that another plugin defines.
 pub(super) struct WasmExtensionPointImplementation {
     pub(super) slot: Arc<ReusableInstanceSlot>,
-    /// Name of the point, `owner.NAME`.
+    /// Full name of the extension point that the plugin implements, `owner.NAME`.
     pub(super) point: String,
 }
 

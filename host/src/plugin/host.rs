@@ -47,14 +47,14 @@ pub(super) struct SharedPluginState {
     /// with the same name.
     pub(super) keeper: Arc<str>,
     pub(super) granted: Arc<GrantedCapabilities>,
-    /// The plugin's settings, as a JSON object.
+    /// Settings that the operator made for the plugin, as a JSON object.
     pub(super) config: Arc<Value>,
     /// The plugin's settings as JSON text, which guests may read at every call.
     pub(super) config_text: String,
     /// The plugin's key-value store, which persists across sessions.
     pub(super) store: PluginKeyValueStore,
     pub(super) folders: Arc<GrantedFolders>,
-    /// Network access for the plugin's requests, if granted.
+    /// Sender of the plugin's network requests; `None` if no host was granted.
     pub(super) egress: Option<Arc<PluginSessionEgress>>,
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Number of log lines that the plugin may still write in this session.
@@ -129,7 +129,7 @@ impl GuestCallState {
     }
 }
 
-/// Data of one wasmtime store.
+/// State of the host for one instance of a plugin, kept in its wasmtime store.
 pub(super) struct HostState {
     wasi: WasiCtx,
     wasi_http: WasiHttpContextAndHooks,
@@ -140,7 +140,7 @@ pub(super) struct HostState {
     /// count towards the maximum wait of the calls that wait for the instance.
     pauses: Option<Arc<UserWaitStopwatch>>,
     pub(super) call: GuestCallState,
-    /// Files that are open through the guest's handles.
+    /// Files that the guest has opened, by their handles.
     pub(super) handles: GuestFileHandles,
     stderr: GuestStderrTail,
     /// Random numbers that the instance gets in tests; unused otherwise.
@@ -228,7 +228,7 @@ impl HostState {
         }
     }
 
-    /// Discards the standard error output of earlier calls.
+    /// Discards the standard error output that earlier calls wrote.
     fn clear_stderr(&self) {
         self.stderr.clear_tail();
     }

@@ -23,18 +23,18 @@ use crate::point::failure::OnFailure;
 use crate::point::registry::HookSpec;
 use crate::point::streaming;
 
-/// A hook and its effective options.
+/// Hook of a plugin, with the options that are in effect.
 #[derive(Clone, Debug, Serialize)]
 pub struct HookReport {
-    /// Name of the point.
+    /// Name of the extension point at which the hook is called.
     pub point: String,
-    /// Kind of the point.
+    /// Kind of the extension point.
     pub kind: ExtensionPointKind,
     /// Priority; hooks with lower values run first.
     pub priority: u16,
     /// Deadline of one call, in milliseconds.
     pub deadline_ms: u64,
-    /// Action when the hook fails.
+    /// Action of the host when the hook fails.
     pub on_failure: OnFailure,
     /// Whether the turn continues without waiting for the hook.
     pub is_async: bool,
@@ -73,7 +73,7 @@ pub struct OverridableHookOptions {
     pub priority: u16,
     /// Deadline of one call, in milliseconds.
     pub deadline_ms: u64,
-    /// Action when the hook fails.
+    /// Action of the host when the hook fails.
     pub on_failure: OnFailure,
 }
 
@@ -87,14 +87,14 @@ impl From<HookSpec> for OverridableHookOptions {
     }
 }
 
-/// Setting of the plugin.
+/// Setting that the plugin's manifest declares, with its value.
 #[derive(Clone, Debug, Serialize)]
 pub struct SettingReport {
     /// Name of the setting under `[plugins.NAME.config]`.
     pub name: String,
     /// Value in effect; absent if nothing is set and there is no default.
     pub value: Option<Value>,
-    /// Whether the value is the default.
+    /// Whether the value is the default of the manifest.
     pub is_default: bool,
 }
 
@@ -105,14 +105,14 @@ pub struct ToolReport {
     pub name: String,
     /// First line of the tool's description.
     pub description: String,
-    /// Class of the tool's effects.
+    /// Class of the tool's effects: read, write, execute or external.
     pub effect_class: EffectClass,
 }
 
 /// Slash command that the plugin provides.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlashCommandReport {
-    /// Name without the slash.
+    /// Name of the command, without the slash.
     pub name: String,
     /// Description of the command, one line.
     pub description: String,
@@ -124,18 +124,18 @@ pub struct SlashCommandReport {
 /// Interface that the component imports, and the access that the interface gives.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportedInterfaceReport {
-    /// Name of the interface.
+    /// Name of the imported interface.
     pub interface: String,
-    /// Description of the access.
+    /// Description of the access that the interface gives.
     pub gives: &'static str,
 }
 
 /// Point that the plugin defines for hooks of other plugins.
 #[derive(Clone, Debug, Serialize)]
 pub struct PluginDefinedPointReport {
-    /// Name without its owner.
+    /// Name of the extension point, without the plugin that defines it.
     pub name: String,
-    /// Kind of the point.
+    /// Kind of the extension point.
     pub kind: ExtensionPointKind,
     /// Plugins that may call the point, in addition to its owner.
     pub callers: Vec<String>,
@@ -153,42 +153,42 @@ pub struct GrantReport {
     pub trust_gives: CapabilityRuling,
     /// Whether the capability is granted, denied or not yet decided.
     pub standing: GrantStatus,
-    /// Reason for the decision.
+    /// Reason for the decision on the capability.
     pub why: String,
 }
 
-/// Report on a plugin.
+/// Report on a plugin, as `rind plugin inspect` shows it.
 #[derive(Clone, Debug, Serialize)]
 pub struct PluginReport {
     /// Name of the plugin.
     pub name: String,
     /// Version of the plugin.
     pub version: String,
-    /// Description by the plugin's author.
+    /// Description of the plugin, written by its author.
     pub description: String,
-    /// Trust of the plugin.
+    /// Trust level of the plugin.
     pub trust: Trust,
-    /// Folder of the plugin.
+    /// Path of the plugin's folder.
     pub folder: String,
     /// Digest over component, manifest and tool descriptions, by which `policy.toml` names the
     /// plugin.
     pub digest: String,
     /// Reason why the plugin does not run, if it does not.
     pub stopped: Option<String>,
-    /// Declared side effects.
+    /// Side effects that the plugin's manifest declares.
     pub side_effects: Vec<SideEffect>,
-    /// Requested permissions and the decisions about them.
+    /// Permissions that the plugin requests and the decisions about them.
     pub grants: Vec<GrantReport>,
     /// Description of the risk, if the combination of granted permissions is a risk that no single
     /// permission is.
     pub combined: Option<String>,
-    /// Hooks in the order of the catalog.
+    /// Hooks of the plugin, in the order of the extension points in the catalog.
     pub hooks: Vec<HookReport>,
-    /// Settings in the order of the manifest.
+    /// Settings of the plugin, in the order of its manifest.
     pub settings: Vec<SettingReport>,
-    /// Tools of the plugin.
+    /// Tools that the plugin provides.
     pub tools: Vec<ToolReport>,
-    /// Slash commands, which run with the plugin's permissions.
+    /// Slash commands that the plugin provides, which run with its permissions.
     pub commands: Vec<SlashCommandReport>,
     /// Deadline of one run of the plugin's loop, in milliseconds; absent without a loop.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,21 +201,21 @@ pub struct PluginReport {
     /// Whether the manifest inside the component equals `plugin.toml`, which takes effect if they
     /// differ; absent if the component contains no manifest.
     pub has_own_manifest: Option<bool>,
-    /// Imports of the component.
+    /// Interfaces that the component imports, with the access that they give.
     pub imports: Vec<ImportedInterfaceReport>,
     /// Whether the host ever calls an export of the component.
     pub is_called: bool,
     /// Exported interfaces other than hooks, tools and commands: `implement`, `loop`, `agent-loop`.
     pub other_exports: Vec<String>,
-    /// Points of other plugins that the plugin implements.
+    /// Extension points of other plugins that the plugin implements.
     pub implements: Vec<String>,
-    /// Points that the plugin defines.
+    /// Extension points that the plugin defines for other plugins.
     pub points: Vec<PluginDefinedPointReport>,
     /// Maximum linear memory of an instance, in bytes.
     pub memory_limit: u64,
-    /// Duration of loading, in milliseconds.
+    /// Time that loading the plugin took, in milliseconds.
     pub load_ms: f64,
-    /// Whether the native code came from the cache.
+    /// Whether the compiled code of the component came from the cache.
     pub was_cached: bool,
 }
 

@@ -12,14 +12,14 @@ use super::discover::{FoundPlugin, PluginSearchPath};
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
 
-/// Installed plugin, verified before any plugin is loaded.
+/// Installed plugin, whose files were verified before plugins are loaded.
 #[derive(Clone, Debug)]
 pub struct InstalledPlugin {
     /// Name of the plugin and of its directory.
     pub name: String,
-    /// Folder of the plugin.
+    /// Folder in which the plugin is installed.
     pub folder: PathBuf,
-    /// Trust: `package`, or `user` if the package is unsigned.
+    /// Trust level: `package`, or `user` if the package is unsigned.
     pub trust: Trust,
     /// Verified content of the installed files, or the reason why it is not available.
     pub files: Result<Arc<InMemoryFolder>, String>,

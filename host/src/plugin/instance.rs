@@ -51,7 +51,7 @@ pub(super) struct PluginInstance {
     pub(super) whole: Instance,
 }
 
-/// Guard of the slot that holds the idle instance.
+/// Guard of the mutex around the idle instance of a plugin.
 type IdleInstanceSlotGuard<'a> = MutexGuard<'a, Option<Box<PluginInstance>>>;
 
 /// Slot that holds the reusable instance of a plugin in a session.
@@ -64,7 +64,7 @@ pub(super) struct ReusableInstanceSlot {
     /// Queue of the callers that wait for the idle instance in `warm`. The mutex alone would not
     /// serve callers in the order of arrival.
     first: Semaphore,
-    /// Permits for additional instances beside the warm one.
+    /// Permits for instances that are created while the warm one is in use.
     extra: Semaphore,
     /// Time for which the call that uses the warm instance has waited for a person.
     pauses: Arc<UserWaitStopwatch>,

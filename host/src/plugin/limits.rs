@@ -30,7 +30,7 @@ pub(super) const MAX_GUEST_RESOURCE_HANDLES: usize = 4096;
 /// implementer and writes trace records.
 pub(super) const MAX_POINT_CALLS_PER_PLUGIN_CALL: u32 = 256;
 
-/// Maximum number of entries in the host's resource table.
+/// Maximum number of host resources, such as open files, that an instance can hold.
 pub(super) const MAX_RESOURCE_TABLE_ENTRIES: usize = 1024;
 
 /// Maximum number of random bytes per call of `wasi:random`.
@@ -51,7 +51,7 @@ pub(super) struct InstanceMemoryLimiter {
     /// refuses the growth.
     last_growth: usize,
     table_elements: usize,
-    /// Description of the first limit that the instance reached.
+    /// Description of the first limit that the instance reached; `None` if it reached none.
     pub(super) hit: Option<String>,
     meter: Option<Arc<PluginResourceMeter>>,
 }

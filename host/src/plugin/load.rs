@@ -38,7 +38,7 @@ use crate::grant::policy::RequiredPlugin;
 pub struct FoundPluginSet {
     /// Plugins that run, sorted by name, but each plugin after its dependencies.
     pub plugins: Vec<Arc<LoadedPlugin>>,
-    /// Plugins that do not run, with the reasons.
+    /// Plugins that were found but do not run, with the reasons.
     pub left_out: Vec<SkippedPlugin>,
     /// Plugins that the operator relies on and that were not found.
     pub absent: Vec<MissingReliedOnPlugin>,
@@ -47,7 +47,7 @@ pub struct FoundPluginSet {
     /// Messages for the user, one line each, about misplaced files and about settings that have no
     /// effect.
     pub refused: Vec<String>,
-    /// Plugins without which no session may start.
+    /// Plugins without which the operator's policy lets no session start.
     pub(super) required: Vec<RequiredPlugin>,
 }
 

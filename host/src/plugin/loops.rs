@@ -27,11 +27,11 @@ pub const MAX_RERUN_REASON_BYTES: usize = 200;
 pub enum LoopRunResult {
     /// The loop is done: nothing is left to do.
     Done,
-    /// The loop requests another run.
+    /// The loop requests another run after a delay.
     Again {
         /// Delay before the next run, as requested by the loop.
         after: Duration,
-        /// Reason for the operator: one line, at most [`MAX_RERUN_REASON_BYTES`].
+        /// Reason for the next run, for the operator: one line, at most [`MAX_RERUN_REASON_BYTES`].
         reason: String,
     },
 }
@@ -62,7 +62,7 @@ impl PluginLoop {
         &self.slot.shared_plugin_state().keeper
     }
 
-    /// Whether the plugin may read conversations.
+    /// Whether the plugin was granted the permission to read conversations.
     pub(crate) fn may_read_conversations(&self) -> bool {
         self.slot
             .shared_plugin_state()

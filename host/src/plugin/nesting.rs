@@ -28,7 +28,7 @@ pub(super) fn check_component_nesting(bytes: &[u8]) -> Result<(), String> {
         }
         if depth > MAX_COMPONENT_NESTING_DEPTH {
             return Err(format!(
-                "its components are nested more than {MAX_COMPONENT_NESTING_DEPTH} levels deep"
+                "the components are nested more than {MAX_COMPONENT_NESTING_DEPTH} levels deep"
             ));
         }
         if n_parts > MAX_MODULES_AND_COMPONENTS {

@@ -43,11 +43,11 @@ const MAX_MODEL_HOOK_DEADLINE: Duration = Duration::from_secs(60);
 /// Plugins opened for one session.
 #[derive(Default)]
 pub struct SessionPlugins {
-    /// Hooks of the plugins.
+    /// Registry with the hooks of all plugins of the session.
     pub registry: HookRegistry,
-    /// Tools of the plugins.
+    /// Tools of all plugins of the session.
     pub tools: Vec<SharedTool>,
-    /// Points that the plugins define.
+    /// Extension points that the plugins define.
     pub points: PluginDefinedPoints,
     /// Slash commands of the plugins.
     pub commands: Vec<PluginSlashCommand>,
@@ -72,7 +72,7 @@ impl PluginSessionUsageLimits {
         &self.plugin
     }
 
-    /// Resets the usage to zero.
+    /// Resets the plugin's counted usage, such as its HTTP requests, to zero.
     pub(crate) fn reset_usage(&self) {
         self.backing.reset_session_limits();
     }

@@ -12,7 +12,7 @@ use super::load::LoadedPlugin;
 use crate::point::catalog::CATALOG;
 use crate::point::dispatch::ExtensionPointKind;
 
-/// Interface through which a component calls points.
+/// Name of the interface through which a component calls points of other plugins.
 const POINTS_INTERFACE_NAME: &str = "points";
 
 /// A point, and the plugins that have hooks at it.
@@ -23,7 +23,7 @@ pub struct ExtensionPointUsage {
     /// Plugin that defines the point; absent for a point of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Kind of the point.
+    /// Kind of the point, which determines the outcomes that its hooks may return.
     pub kind: ExtensionPointKind,
     /// Purpose of the point, as the plugin that defines the point describes it; empty for a point
     /// of the host.
@@ -40,7 +40,7 @@ pub struct ExtensionPointUsage {
 /// Plugin that has a hook at a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PluginWithHook {
-    /// Name of the plugin.
+    /// Name of the plugin that has the hook.
     pub plugin: String,
     /// Priority of the hook; lower runs first.
     pub priority: u16,

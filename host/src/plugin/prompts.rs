@@ -18,7 +18,7 @@ pub const PROMPT_TEMPLATES_FOLDER_NAME: &str = "prompts";
 /// Maximum number of prompt templates that are read from one directory.
 pub const MAX_TEMPLATES_PER_FOLDER: usize = 100;
 
-/// Maximum size of a template, in bytes.
+/// Maximum size of a prompt template, in bytes.
 pub const MAX_TEMPLATE_BYTES: u64 = 64 << 10;
 
 /// File in a directory of prompt templates.
@@ -68,6 +68,9 @@ fn read_prompt_file(path: &Path, held: Option<&InMemoryFolder>) -> Result<Vec<u8
         .map_err(|error| error.to_string())?;
     match bytes.len() as u64 {
         ..=MAX_TEMPLATE_BYTES => Ok(bytes),
-        _ => Err(format!("it has more than {} KiB", MAX_TEMPLATE_BYTES >> 10)),
+        _ => Err(format!(
+            "the prompt file has more than {} KiB",
+            MAX_TEMPLATE_BYTES >> 10
+        )),
     }
 }

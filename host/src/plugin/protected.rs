@@ -14,7 +14,7 @@ use crate::grant::held::InMemoryFolder;
 use crate::grant::policy::CapabilityPolicy;
 use crate::paths::ADMIN_POLICY_FILE_PATH;
 
-/// Names of protected plugins.
+/// Names of the plugins that only the administrator of the machine can disable.
 const PROTECTED_PLUGIN_NAMES: &[&str] = &[rind_audit::PLUGIN];
 
 #[must_use]

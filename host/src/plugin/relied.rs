@@ -90,7 +90,7 @@ impl PluginNeededReason {
 /// A plugin that the operator relies on and that was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingReliedOnPlugin {
-    /// Name of the plugin.
+    /// Name of the missing plugin.
     pub name: String,
     /// Reason why the operator relies on the plugin.
     pub reliance: PluginNeededReason,

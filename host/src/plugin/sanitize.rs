@@ -63,7 +63,7 @@ impl ReportedSecretMaskings {
     }
 }
 
-/// Sanitizer for one call of one plugin.
+/// Sanitizer of the texts that a plugin gives out during one call, such as a hook's answer.
 #[derive(Clone, Copy)]
 pub(super) struct GuestTextSanitizer<'a> {
     backing: &'a SharedPluginState,
@@ -88,7 +88,7 @@ impl<'a> GuestTextSanitizer<'a> {
         }
     }
 
-    /// Creates a sanitizer for the answer of a hook.
+    /// Creates a sanitizer for the answer of a hook at `point`.
     pub(super) fn for_hook(
         backing: &'a SharedPluginState,
         caller: &'a Caller,
@@ -100,7 +100,7 @@ impl<'a> GuestTextSanitizer<'a> {
         }
     }
 
-    /// Sets the text that the guest received as payload.
+    /// Sets the text that the guest received as payload; returned unchanged, it needs no check.
     pub(super) fn with_received_payload_text(self, given: Option<&'a str>) -> Self {
         Self { given, ..self }
     }
@@ -179,7 +179,8 @@ impl<'a> GuestTextSanitizer<'a> {
         )))
     }
 
-    /// Masks each string in JSON text separately.
+    /// Masks secrets in each string of a JSON text separately. Text that is not JSON is not
+    /// changed.
     fn mask_secrets_in_json_strings(&self, what: &str, text: String) -> String {
         let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
             return text;

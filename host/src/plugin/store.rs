@@ -18,10 +18,10 @@ use crate::grant::Trust;
 use crate::lock::lock_ignoring_poison;
 use crate::point::handle::HostFunctionError;
 
-/// Maximum length of a key, in bytes.
+/// Maximum length of a key in a plugin's store, in bytes.
 pub const MAX_STORE_KEY_BYTES: usize = 256;
 
-/// Maximum size of a value, in bytes.
+/// Maximum size of a value in a plugin's store, in bytes.
 pub const MAX_STORE_VALUE_BYTES: usize = 16 << 20;
 
 /// Maximum total size of the files in a plugin's store, in bytes.
@@ -54,7 +54,7 @@ pub struct PluginKeyValueStore {
 #[derive(Debug)]
 struct PluginStoreDiskUsage {
     counted: Instant,
-    /// Size of each file, in bytes.
+    /// Size of each file of the store, in bytes.
     sizes: HashMap<PathBuf, u64>,
     total: u64,
 }
@@ -169,7 +169,7 @@ impl PluginKeyValueStore {
         Self::new(folder.join("store"))
     }
 
-    /// Returns the value of a key, if set.
+    /// Returns the value of a key; `None` if the key is not set.
     pub fn get(&self, key: &str) -> Result<Option<String>, HostFunctionError> {
         check_key_length(key)?;
         match fs::read_to_string(self.value_file_path(key)) {
@@ -179,7 +179,7 @@ impl PluginKeyValueStore {
         }
     }
 
-    /// Sets a key atomically.
+    /// Sets the value of a key, atomically: a reader sees the old value or the new one.
     pub fn set(&self, key: &str, value: &str) -> Result<(), HostFunctionError> {
         check_key_length(key)?;
         self.check_writable()?;

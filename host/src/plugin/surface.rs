@@ -21,7 +21,7 @@ pub struct ComponentImportsAndExports {
     pub bytes: u64,
     /// Size of the debug information in the component and all nested modules, in bytes.
     pub debug_bytes: u64,
-    /// Stamp of the SDK, if there is one.
+    /// Build information that the SDK wrote into the component; `None` if it has none.
     pub stamp: Option<ComponentBuildInfo>,
 }
 

@@ -44,7 +44,7 @@ pub const BUILT_IN_TOOL_NAMES: [&str; 8] = [
 /// Two tools with the same name, of which a session offers only one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolNameCollision {
-    /// Name of the tool.
+    /// Name that both tools have.
     pub tool: String,
     /// Plugin whose tool is not offered.
     pub plugin: String,
@@ -104,7 +104,7 @@ impl FoundPluginSet {
     }
 }
 
-/// Tool of a plugin in a session.
+/// Tool of a plugin, as a session calls it.
 pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
     pub(super) slot: Arc<ReusableInstanceSlot>,
@@ -124,7 +124,7 @@ const DEFAULT_TOOL_DEADLINE: Duration = Duration::from_secs(60);
 /// Maximum deadline that a manifest may set for its tools.
 pub const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
 
-/// Returns the deadline of a plugin's tools.
+/// Returns the deadline of each call of a plugin's tools: that of the manifest, or the default.
 pub(super) fn tool_call_deadline(manifest: &Manifest) -> Duration {
     let wanted = manifest.limits.timeout.unwrap_or(DEFAULT_TOOL_DEADLINE);
     wanted.min(MAX_TOOL_DEADLINE)
@@ -221,7 +221,7 @@ pub(super) async fn list_plugin_tools(
         }
         if tool.description.len() > MAX_TOOL_DESCRIPTION_BYTES {
             return Err(refuse(format!(
-                "its description has {} bytes, more than {MAX_TOOL_DESCRIPTION_BYTES}",
+                "the description of the tool has {} bytes, more than {MAX_TOOL_DESCRIPTION_BYTES}",
                 tool.description.len()
             )));
         }
@@ -235,13 +235,13 @@ pub(super) async fn list_plugin_tools(
         for text in [&tool.description, &tool.parameters] {
             if let Some(finding) = SecretScanner::shared().find_secrets(text).first() {
                 return Err(refuse(format!(
-                    "its description or schema contains what looks like a secret ({})",
+                    "the description or schema of the tool contains what looks like a secret ({})",
                     finding.rule
                 )));
             }
         }
         let parameters = json::parse_json(&tool.parameters, schema::MAX_SCHEMA_BYTES)
-            .map_err(|e| refuse(format!("its schema {e}")))?;
+            .map_err(|e| refuse(format!("the schema of the tool {e}")))?;
         schema::compile_json_schema_check(&parameters).map_err(refuse)?;
         specs.push(ToolSpec {
             name: tool.name,

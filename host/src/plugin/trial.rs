@@ -11,10 +11,10 @@ use super::cache::{CompileCache, ComponentBytes};
 use super::compile::Compiler;
 use super::engine::create_engine;
 
-/// Module whose start function is `loop { }`.
+/// WebAssembly module whose start function never ends: `loop { }`.
 const ENDLESS_LOOP_MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x01\0\x0a\x09\x01\x07\0\x03\x40\x0c\0\x0b\x0b";
 
-/// Smallest valid component.
+/// Smallest valid WebAssembly component, in binary form.
 const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Time after which the trial fails because the engine did not stop the endless loop: a hundred

@@ -56,27 +56,27 @@ pub trait AgentLoop: Send + Sync {
     ) -> BoxFuture<'static, Result<(), Failure>>;
 }
 
-/// Channel for the answer of a primitive.
+/// Channel on which the turn answers a requested operation, or reports why it failed.
 pub type TurnOperationReplySender<T> = oneshot::Sender<Result<T, HostFunctionError>>;
 
 /// Operation of a turn that a loop requests, with the channel for the answer.
 #[derive(Debug)]
 pub enum TurnOperationRequest {
-    /// Query whether the turn continues an interrupted turn.
+    /// Answers whether the turn continues an interrupted turn.
     IsResumed(TurnOperationReplySender<bool>),
     /// Takes the input of the turn. Later calls take the messages that the user sent since the last
     /// call.
     TakeInput(TurnOperationReplySender<Option<ProcessedTurnInput>>),
-    /// Builds the system prompt.
+    /// Builds the system prompt of the turn.
     BuildPrompt(TurnOperationReplySender<()>),
-    /// Sends a request to the model.
+    /// Sends a request to the model and replies with its answer.
     Request(
         AgentLoopModelRequest,
         TurnOperationReplySender<AgentLoopModelAnswer>,
     ),
     /// Adds to the conversation an answer of the model that the turn had kept outside of it.
     Accept(u32, TurnOperationReplySender<()>),
-    /// Runs the tool calls of the last answer.
+    /// Runs the tool calls of the model's last answer, and answers with a report on each.
     RunCalls(TurnOperationReplySender<Vec<ToolCallSummary>>),
     /// Adds a message of the plugin to the conversation.
     Inject(String, TurnOperationReplySender<()>),
@@ -104,12 +104,12 @@ impl TurnOperationRequest {
     }
 }
 
-/// Input that a turn has taken.
+/// Input that the turn took, after hooks changed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessedTurnInput {
     /// Text as changed by hooks; empty if hooks removed the text and added other messages.
     pub text: String,
-    /// Assessment of the turn's first input.
+    /// Decision on how to handle the turn, from the assessment of its first input.
     pub decision: Decision,
 }
 
@@ -120,13 +120,13 @@ pub struct AgentLoopModelRequest {
     pub model: Option<String>,
     /// Name of the preset that selects the tools; `None` keeps all tools of the turn.
     pub preset: Option<String>,
-    /// Message of the plugin for this request only.
+    /// Message of the plugin that is added to this request only, not to the conversation.
     pub note: Option<String>,
     /// Whether the turn stores the answer outside the conversation.
     pub is_aside: bool,
 }
 
-/// Answer of the model.
+/// Answer of the model to a request of an agent loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentLoopModelAnswer {
     /// Number of the answer, unique within the turn.
@@ -135,7 +135,7 @@ pub struct AgentLoopModelAnswer {
     pub model: String,
     /// Text of the answer, as changed by hooks.
     pub text: String,
-    /// Tool calls in the answer.
+    /// Tool calls that the answer contains.
     pub calls: Vec<ToolCall>,
     /// Whether the answer is incomplete, so that none of its calls run.
     pub is_cut: bool,
@@ -146,7 +146,7 @@ pub struct AgentLoopModelAnswer {
 /// Report on a tool call that has a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCallSummary {
-    /// Name of the tool.
+    /// Name of the called tool.
     pub name: String,
     /// Whether the call failed, was refused or was skipped.
     pub is_error: bool,

@@ -14,13 +14,13 @@ use crate::message::Usage;
 /// Context of a call of a plugin, which the called plugin can query (`wit/caller.wit`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PluginCallContext {
-    /// Session id.
+    /// Id of the session in which the call is made.
     pub session: Arc<str>,
     /// Number of the turn within the session, from 1; 0 outside a turn.
     pub turn: u32,
     /// Number of the step within the turn, from 1; 0 outside a step.
     pub step: u32,
-    /// `main`, or the id of a subagent.
+    /// Agent in which the call is made: `main`, or the id of a subagent.
     pub agent: Arc<str>,
     /// Nesting depth: 0 for the main agent, 1 for its subagents, and so on.
     pub depth: u32,
@@ -34,9 +34,9 @@ pub struct PluginCallContext {
     pub cost_usd: f64,
     /// Tokens of this turn so far that were used by models without a known price.
     pub unpriced_tokens: u64,
-    /// Tool calls made so far in this turn.
+    /// Number of tool calls made so far in this turn.
     pub tool_calls: u32,
-    /// Id of the most recently activated skill.
+    /// Id of the most recently activated skill, if any.
     pub skill: Option<Arc<str>>,
 }
 
@@ -63,7 +63,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Creates a caller with an empty call chain.
+    /// Creates a caller with an empty call chain: no plugin's code caused the call.
     #[must_use]
     pub fn new(context: PluginCallContext) -> Self {
         Self {

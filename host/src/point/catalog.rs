@@ -22,18 +22,18 @@ use crate::message::Message;
 /// Guests read parts of it through a handle (`wit/handles.wit`).
 type Lent<T> = Arc<T>;
 
-/// Messages of a request.
+/// Messages of a request to the model.
 type Conversation = Vec<Message>;
 
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/points.in"));
 pub(crate) use for_each_point;
 
-/// A row of the table of built-in points.
+/// Row of the table of built-in extension points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltinExtensionPoint {
     /// Name of the point, equal to the name of its WIT interface.
     pub name: &'static str,
-    /// Kind of the point.
+    /// Kind of the point, which determines the outcomes that its hooks may return.
     pub kind: ExtensionPointKind,
     /// Names that other systems use for the point, accepted in `plugin.toml` only.
     pub aliases: &'static [&'static str],

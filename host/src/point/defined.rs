@@ -16,10 +16,10 @@ use super::dispatch::{ExtensionPointKind, HookDispatcher};
 use super::handle::{HostFunctionError, PluginDefinedPointResult};
 use super::payload::{PluginDefinedPointPayload, ToolArgumentsChecker};
 
-/// Point as its owner declared it.
+/// Extension point of a plugin, as this plugin, its owner, declared it.
 #[derive(Clone)]
 pub struct PluginDefinedPoint {
-    /// Kind of the point.
+    /// Kind of the point: gate, mutate, collect or observe.
     pub kind: ExtensionPointKind,
     /// Function that checks the payload which a caller passes.
     pub payload: Arc<ToolArgumentsChecker>,
@@ -47,7 +47,7 @@ impl PluginDefinedPoints {
         self.points.insert(format!("{owner}.{name}"), point);
     }
 
-    /// Returns the point with this full name.
+    /// Returns the point with the full name `owner.NAME`.
     #[must_use]
     pub fn get(&self, full_name: &str) -> Option<&PluginDefinedPoint> {
         self.points.get(full_name)

@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The hook returned an error, as its WIT type allows.
-    #[error("it reported an error: {0}")]
+    #[error("the call reported an error: {0}")]
     Error(String),
     /// The guest trapped because of a bug in the plugin, and its instance was discarded.
-    #[error("it trapped: {0}")]
+    #[error("the plugin trapped: {0}")]
     Trap(String),
     /// The hook is a script, and a signal that the host did not send ended it.
-    #[error("it crashed: {0}")]
+    #[error("the script crashed: {0}")]
     Crash(String),
     /// The hook was stopped at its deadline.
-    #[error("it was stopped at its deadline of {} ms", .0.as_millis())]
+    #[error("the call was stopped at its deadline of {} ms", .0.as_millis())]
     Deadline(Duration),
     /// The guest exceeded a limit on memory, tables, handles or data.
-    #[error("it exceeded a limit: {0}")]
+    #[error("the call exceeded a limit: {0}")]
     Limit(String),
-    /// The outcome failed a check.
-    #[error("its outcome was refused: {0}")]
+    /// The outcome that the hook returned failed a check, which the text describes.
+    #[error("the outcome of the call was refused: {0}")]
     Malformed(String),
     /// The host's own code panicked while it called the hook or merged its outcome.
     #[error("an internal error of the host occurred during the call: {0}")]
     Panic(String),
     /// The plugin cannot be called, for a reason that is not the guest's fault.
-    #[error("it could not be called: {0}")]
+    #[error("the call could not be made: {0}")]
     Unavailable(String),
 }
 

@@ -42,13 +42,13 @@ pub enum HostFunctionError {
     /// The file, value, session or other target of the call does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The call is not allowed.
+    /// The plugin may not make this call, for this reason.
     #[error("{0}")]
     Denied(String),
     /// A value is too large, or there are too many values or calls.
     #[error("{0}")]
     Limit(String),
-    /// The call failed for another reason.
+    /// The call failed for another reason, which the text describes.
     #[error("{0}")]
     Failed(String),
 }
@@ -63,10 +63,10 @@ pub struct PluginDefinedPointResult {
     pub verdict: CombinedHookVerdict,
 }
 
-/// A question to a model (`wit/model.wit`).
+/// Request of a plugin to a model (`wit/model.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginModelRequest {
-    /// System prompt; may be empty.
+    /// System prompt of the request; may be empty.
     pub system: String,
     /// User message that is sent to the model.
     pub prompt: String,
@@ -76,23 +76,23 @@ pub struct PluginModelRequest {
     pub max_tokens: u32,
 }
 
-/// Reply of a model.
+/// Reply of a model to the request of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginModelReply {
     /// Text of the reply.
     pub text: String,
-    /// Tokens used.
+    /// Tokens that the request and the reply used.
     pub usage: Usage,
 }
 
-/// A task for a subagent (`wit/agents.wit`).
+/// Task that a plugin gives to a subagent (`wit/agents.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubagentTask {
     /// Prompt of the subagent.
     pub prompt: String,
     /// Names of the tools that the subagent may use.
     pub tools: Vec<String>,
-    /// Maximum number of steps.
+    /// Maximum number of steps that the subagent may make.
     pub max_steps: u32,
 }
 
@@ -101,11 +101,11 @@ pub struct SubagentTask {
 pub struct BackgroundSubagentTask {
     /// Prompt of the subagent.
     pub prompt: String,
-    /// Name of the preset of the subagent.
+    /// Name of the preset that configures the subagent.
     pub preset: Option<String>,
     /// Names of those tools of the preset that the subagent may use; `None` for all of them.
     pub tools: Option<Vec<String>>,
-    /// Maximum number of steps.
+    /// Maximum number of steps that the subagent may make.
     pub max_steps: Option<u32>,
 }
 
@@ -118,7 +118,7 @@ pub struct SubagentReport {
     pub state: &'static str,
     /// Answer of the subagent, or the reason why there is none; empty while the subagent runs.
     pub answer: String,
-    /// Number of steps of the subagent.
+    /// Number of steps that the subagent has made.
     pub steps: u32,
     /// Cost in US dollars of the tokens with a known price.
     pub cost_usd: f64,
@@ -129,7 +129,7 @@ pub struct SubagentReport {
 pub struct SubagentPresetSummary {
     /// Name of the preset.
     pub name: String,
-    /// Purpose, in one line.
+    /// Purpose of the preset, in one line.
     pub description: String,
 }
 
@@ -138,9 +138,9 @@ pub struct SubagentPresetSummary {
 pub struct PluginUserQuestion {
     /// Name of the plugin that asks.
     pub plugin: String,
-    /// Question in one line.
+    /// Text of the question, in one line.
     pub text: String,
-    /// Possible answers.
+    /// Kind of the question, with its possible answers and the default answer.
     pub kind: PluginUserQuestionKind,
     /// Whether the policy mutes the plugin, so that the user is not asked and the default answer is
     /// returned.
@@ -151,19 +151,19 @@ pub struct PluginUserQuestion {
 /// user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginUserQuestionKind {
-    /// Yes or no.
+    /// Question that is answered with yes or no.
     Confirm {
-        /// Default answer.
+        /// Default answer; `true` is yes.
         default: bool,
     },
-    /// One of several options.
+    /// Question that is answered by a choice of one option.
     Choose {
-        /// The options, 2 to 9.
+        /// Options to choose from, 2 to 9.
         options: Vec<String>,
-        /// Index of the default option.
+        /// Index of the default option, from 0.
         default: u32,
     },
-    /// One line of text.
+    /// Question that is answered with one line of text.
     Text {
         /// Default text, also used if the user enters an empty line.
         default: String,
@@ -197,14 +197,14 @@ impl PluginUserQuestionKind {
     }
 }
 
-/// Answer of the user.
+/// Answer of the user to the question of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserAnswerToPlugin {
     /// Answer to a yes-or-no question; `true` is yes.
     Yes(bool),
     /// Index of the chosen option, from 0.
     Choice(u32),
-    /// A line of text.
+    /// Line of text that the user entered.
     Text(String),
 }
 
@@ -251,7 +251,7 @@ pub trait AgentHandle: Send + Sync {
         None
     }
 
-    /// Asks the user, without a timeout.
+    /// Asks the user a question of `plugin` and waits for the answer, without a timeout.
     fn ask_person<'a>(
         &'a self,
         plugin: &'a Arc<str>,
@@ -262,7 +262,7 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session_error() })
     }
 
-    /// Returns a value of the plugin's session state.
+    /// Returns the value of `key` in the session state of `plugin`; `None` if it is not set.
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
         _ = (plugin, key);
         None
@@ -359,7 +359,7 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session_error() })
     }
 
-    /// Returns the presets of subagents.
+    /// Returns the name and the purpose of each preset of subagents.
     fn agent_presets(
         &self,
         caller: &Caller,
@@ -437,9 +437,9 @@ pub trait AgentHandle: Send + Sync {
 /// Time at which a change of a plugin's session state is written to the session file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginStateWriteMode {
-    /// Before the plugin continues.
+    /// Writes the change at once; the plugin continues only when it is written.
     AtOnce,
-    /// Together with the entry that the session writes next.
+    /// Writes the change later, together with the next entry of the session.
     WithNextEntry,
 }
 

@@ -25,10 +25,10 @@ pub const MAX_LOOP_MESSAGE_BYTES: usize = 64 << 10;
 /// Maximum number of messages that are queued for a loop.
 pub const MAX_QUEUED_LOOP_MESSAGES: usize = 64;
 
-/// A message to a loop.
+/// Message that was sent to the loop of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingLoopMessage {
-    /// Sender, such as `http`.
+    /// Sender of the message, such as `http`.
     pub sender: String,
     /// Text of the message, at most [`MAX_LOOP_MESSAGE_BYTES`].
     pub text: String,
@@ -37,20 +37,20 @@ pub struct IncomingLoopMessage {
 /// Session in which a loop runs a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnSessionSelector {
-    /// A new session.
+    /// New session for this turn.
     Fresh,
-    /// The session to which the loop gave this name.
+    /// Session to which the loop gave this name.
     Named(String),
-    /// An existing session, by its full id.
+    /// Existing session with this full id.
     Existing(String),
 }
 
 /// Request of a loop to run a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopTurnRequest {
-    /// Input of the turn.
+    /// Input text of the turn.
     pub input: String,
-    /// Session of the turn.
+    /// Session in which the turn runs.
     pub session: TurnSessionSelector,
     /// Model that the turn uses; `None` selects the model of the host.
     pub model: Option<String>,
@@ -58,14 +58,14 @@ pub struct LoopTurnRequest {
     pub preset: Option<String>,
     /// Idempotency key of the input: a session runs an input with the same id only once.
     pub input_id: Option<String>,
-    /// Maximum cost in US dollars.
+    /// Maximum cost of the turn in US dollars.
     pub max_cost_usd: Option<f64>,
 }
 
 /// Report on a turn of a loop that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopTurnReport {
-    /// Id of the session.
+    /// Id of the session in which the turn ran.
     pub session: String,
     /// Number of the turn in the session.
     pub turn: u32,
@@ -73,9 +73,9 @@ pub struct LoopTurnReport {
     pub state: &'static str,
     /// Output of the turn, or the reason why there is none.
     pub answer: String,
-    /// Number of steps.
+    /// Number of steps that the turn made.
     pub steps: u32,
-    /// Number of tool calls.
+    /// Number of tool calls that the turn made.
     pub tool_calls: u32,
     /// Cost in US dollars of the tokens with a known price.
     pub cost_usd: f64,

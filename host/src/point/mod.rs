@@ -45,13 +45,13 @@ use merge::{MergeEnv, MergeIntoPayload, MergedOutcome};
 /// share [`AnyPluginDefinedPoint`]. An implementation must have no side effects:
 /// [`ExtensionPoint::merge_outcome`] only decides how an outcome changes the payload.
 pub trait ExtensionPoint: Send + Sync + 'static {
-    /// Name of the point.
+    /// Name of the extension point, such as `pre-tool`.
     const NAME: &'static str;
     /// Kind of the point, which determines the possible outcomes.
     const KIND: ExtensionPointKind;
     /// Payload that hooks receive and, at gate and mutate points, change.
     type Payload: Clone + Send + Sync + 'static;
-    /// Outcome of one hook.
+    /// Outcome that one hook of this point returns.
     type Outcome: Send + 'static;
 
     /// Checks `outcome` and applies it to `payload`. `merged` must be empty, and receives the

@@ -78,9 +78,9 @@ pub enum PluginDefinedPointVerdict {
     Pass,
     /// The new value at a gate or mutate point, or a contribution at a collect point.
     Value(Value),
-    /// Ask the user first, for this reason.
+    /// Asks the user, with this reason, before the value is used.
     Ask(String),
-    /// Refuse the value, for this reason.
+    /// Refuses the value, for this reason.
     Block(String),
 }
 

@@ -25,9 +25,9 @@ pub(crate) use {for_each_handle, for_each_payload};
 /// Payload of `system-prompt` hooks, with the parts collected so far, which guests do not see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptContext {
-    /// Name of the model.
+    /// Name of the model that gets the prompt.
     pub model: String,
-    /// Names of the tools that are active.
+    /// Names of the tools that are active in the turn.
     pub tools: Vec<String>,
     /// Decision on how to handle the turn.
     pub decision: Decision,
@@ -38,7 +38,7 @@ pub struct PromptContext {
 /// Request to a model in the form in which it is sent to the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireRequest {
-    /// Name of the provider.
+    /// Name of the provider that gets the request.
     pub provider: String,
     /// Body of the request: JSON text in the provider's own format.
     pub body: String,
@@ -47,11 +47,11 @@ pub struct WireRequest {
 /// Part of an answer that is still being received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextDelta {
-    /// End of the text that has already been displayed.
+    /// Last part of the text that has already been displayed.
     pub before: String,
     /// Text that has not been displayed yet.
     pub text: String,
-    /// Whether this is the last piece.
+    /// Whether this is the last piece of the answer.
     pub is_last: bool,
     /// Number of bytes at the end of `text` that hooks hold back. Guests do not see this number.
     pub keep: usize,
@@ -60,15 +60,15 @@ pub struct TextDelta {
 /// A provider's answer after its stream has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireResponse {
-    /// Purpose of the request.
+    /// Purpose of the request that was answered.
     pub purpose: Purpose,
-    /// Name of the provider.
+    /// Name of the provider that answered.
     pub provider: String,
     /// HTTP status; 0 for a provider that is not reached over HTTP.
     pub status: u16,
     /// Time from sending the request to the end of the answer, in milliseconds.
     pub latency_ms: u64,
-    /// Tokens used.
+    /// Tokens that the request and the answer used.
     pub usage: Usage,
     /// Cost in US dollars; `None` when no price is known.
     pub cost_usd: Option<f64>,
@@ -81,12 +81,12 @@ pub struct WireResponse {
 /// Checks arguments against a tool's JSON Schema. The error is a sentence for users and models.
 pub type ToolArgumentsChecker = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
-/// A tool call about to be made.
+/// Tool call that is about to run.
 #[derive(Clone)]
 pub struct ProposedCall {
-    /// Call with its arguments.
+    /// Tool call with its current arguments.
     pub call: ToolCall,
-    /// Class of the tool's effects.
+    /// Class of the tool's effects: read, write, execute or external.
     pub effect_class: EffectClass,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
@@ -101,12 +101,12 @@ impl_partial_debug!(
     effect_class = self.effect_class
 );
 
-/// A tool call that has ended or was refused.
+/// Tool call that has ended or was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedCall {
-    /// The call with its final arguments.
+    /// Tool call with its final arguments.
     pub call: ToolCall,
-    /// Result of the call.
+    /// Result of the tool call, as changed by hooks so far.
     pub result: ToolResult,
     /// Whether the call was refused, so that the tool did not run.
     pub is_refused: bool,
@@ -119,11 +119,11 @@ pub struct FinishedCall {
 /// Payload of the hooks that judge the answer of a turn before the turn ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reflection {
-    /// Current text of the answer.
+    /// Text of the answer, as changed by hooks so far.
     pub draft: String,
-    /// The input that the turn answers.
+    /// Input that the turn answers.
     pub input: String,
-    /// Tool calls of the turn in order.
+    /// Tool calls of the turn, in order.
     pub tools: Vec<UsedTool>,
     /// Criteria for a good answer; hooks add to them.
     pub criteria: Vec<String>,
@@ -132,23 +132,23 @@ pub struct Reflection {
     pub verdict: VerdictChange,
 }
 
-/// A turn that has ended.
+/// Figures and output of a turn that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnSummary {
-    /// Reason for the end.
+    /// Reason why the turn ended.
     pub stop: StopReason,
-    /// Steps made.
+    /// Number of steps that the turn made.
     pub steps: u32,
-    /// Tool calls made.
+    /// Number of tool calls that the turn made.
     pub tool_calls: u32,
-    /// Tokens used.
+    /// Tokens that the turn used.
     pub usage: Usage,
     /// Cost in US dollars, as far as prices are known.
     pub cost_usd: f64,
     /// Tokens whose model has no known price. With any, `cost_usd` is the least that it was.
     #[serde(default)]
     pub unpriced_tokens: u64,
-    /// Milliseconds from input to end.
+    /// Time from the input of the turn to its end, in milliseconds.
     pub duration_ms: u64,
     /// Output shown to the user; empty when the turn was cut off before. Events and session entries
     /// carry it next to the summary, not in it.
@@ -159,7 +159,8 @@ pub struct TurnSummary {
 /// Messages of a conversation that are about to be compacted or archived, or have just been.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
+    /// Reason for the compaction or archival: `token-threshold`, `max-steps`, `tool-calls`, or
+    /// `asked`.
     pub reason: String,
     /// Messages in order, oldest first.
     pub messages: Vec<Message>,

@@ -19,7 +19,7 @@ use super::streaming::StreamedTextDisplayMode;
 use super::{AnyPluginDefinedPoint, ExtensionPoint, Hook, catalog};
 use crate::message::Message;
 
-/// Default priority. Lower runs first.
+/// Default priority of a hook. Hooks with a lower number run first.
 pub const DEFAULT_HOOK_PRIORITY: u16 = 100;
 
 /// Default deadline of one call of a hook.
@@ -28,16 +28,16 @@ pub const DEFAULT_HOOK_DEADLINE: Duration = Duration::from_secs(5);
 /// Description of a hook, without its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookSpec {
-    /// Name of the plugin.
+    /// Name of the plugin that has the hook.
     pub plugin: Arc<str>,
     /// Name of the point; `owner.NAME` for a plugin-defined point.
     pub point: String,
     /// Priority of the hook. Hooks with a lower number run first; hooks of equal priority run in
     /// order of their plugins' names.
     pub priority: u16,
-    /// Deadline of one call.
+    /// Deadline of one call of the hook.
     pub deadline: Duration,
-    /// Policy for failures of the hook.
+    /// Effect on the turn if the hook fails.
     pub on_failure: OnFailure,
     /// Whether the turn continues without waiting for the hook; observe points only.
     pub is_async: bool,
@@ -119,11 +119,11 @@ impl HookSpec {
     }
 }
 
-/// A hook with its description.
+/// Hook, with its description.
 pub struct HookWithSpec<P: ExtensionPoint> {
     /// Description of the hook.
     pub spec: Arc<HookSpec>,
-    /// Code of the hook.
+    /// Implementation of the hook, which the dispatcher calls.
     pub hook: Arc<dyn Hook<P>>,
 }
 
@@ -178,7 +178,7 @@ pub struct HookRegistry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at
     /// every dispatch.
     built_in: HashMap<TypeId, Box<dyn TypeErasedHookList>, FxBuildHasher>,
-    /// Hooks of plugin-defined points, keyed by name.
+    /// Hooks of plugin-defined points, keyed by the point's full name.
     defined: HashMap<String, Box<dyn TypeErasedHookList>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
     /// Cached [`StreamedTextDisplayMode`] for calls that skip no hook, because it is needed several

@@ -22,12 +22,12 @@ const ANSWER_REVIEW_EXTENSION_POINTS: [&str; 4] = [
 /// Rights with which a hook can change or refuse a text.
 const TEXT_CHANGING_HOOK_RIGHTS: [&str; 3] = ["text", "draft", "block"];
 
-/// A hook that prevents streaming.
+/// Hook because of which answers cannot be shown while they are streamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StreamPreventingHook {
-    /// Name of the plugin.
+    /// Name of the plugin that has the hook.
     pub plugin: Arc<str>,
-    /// Name of the point.
+    /// Name of the extension point of the hook.
     pub point: String,
 }
 

@@ -17,13 +17,13 @@ use super::outcome::Effect;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceOutcome {
-    /// No objection, no change.
+    /// The hook neither objected nor changed anything.
     Pass,
-    /// The hook changed something.
+    /// The hook changed the value or added to it.
     Changed,
     /// The hook asked for approval.
     Asked,
-    /// The hook refused.
+    /// The hook refused the value.
     Blocked,
     /// The hook failed, and the turn continues without it.
     Failed,
@@ -38,28 +38,28 @@ pub enum TraceOutcome {
 /// Record of one hook call in a dispatch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraceRecord {
-    /// Name of the point.
+    /// Name of the extension point of the hook.
     pub point: Cow<'static, str>,
-    /// Name of the plugin.
+    /// Name of the plugin that has the hook.
     #[serde(serialize_with = "as_str")]
     #[schemars(with = "String")]
     pub plugin: Arc<str>,
-    /// Outcome of the call.
+    /// Outcome of the hook call.
     pub outcome: TraceOutcome,
-    /// Names of the changed or added parts.
+    /// Names of the parts of the payload that the hook changed or added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub changed: Vec<&'static str>,
     /// Reason for a question or a refusal, as the plugin wrote it, or the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Microseconds until the hook answered.
+    /// Time until the hook answered, in microseconds.
     pub micros: f64,
-    /// Number of the turn, 0 outside one.
+    /// Number of the turn; 0 outside a turn.
     pub turn: u32,
-    /// Number of the step, 0 outside one.
+    /// Number of the step within the turn; 0 outside a step.
     pub step: u32,
-    /// Id of the tool call that it belongs to.
+    /// Id of the tool call that the hook call belongs to; absent if there is none.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "as_option_str"
@@ -80,31 +80,31 @@ impl TraceRecord {
     }
 }
 
-/// Kind of access.
+/// Kind of the resource that a plugin accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reached {
-    /// A file or folder.
+    /// File or folder.
     Files,
-    /// A host of the network.
+    /// Host of the network.
     Network,
-    /// A model, a subagent or a tool.
+    /// Model, subagent or tool.
     External,
     /// A text that the plugin gave out and in which a secret was found.
     Secret,
 }
 
-/// Outcome of an access.
+/// Outcome of a plugin's access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOutcome {
     /// The access succeeded.
     Done,
-    /// The access was allowed and failed.
+    /// The access was allowed but failed.
     Failed,
     /// The access was refused.
     Denied,
-    /// The secret was masked.
+    /// The secret in the text was masked.
     Masked,
 }
 
@@ -112,21 +112,21 @@ pub enum AccessOutcome {
 /// refused or failed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AccessRecord {
-    /// Name of the plugin.
+    /// Name of the plugin that made the access.
     #[serde(serialize_with = "as_str")]
     #[schemars(with = "String")]
     pub plugin: Arc<str>,
-    /// Kind of access.
+    /// Kind of the accessed resource.
     pub reached: Reached,
     /// Target: a verb and a path, a method and a URL without its query, a name. Printable, and cut
     /// when long.
     pub target: String,
-    /// Outcome of an access.
+    /// Outcome of this access.
     pub outcome: AccessOutcome,
-    /// Reason, when the access did not succeed.
+    /// Reason why the access did not succeed; absent if it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Origin of the access.
+    /// Agent, turn, step, and hook or tool call from which the access was made.
     #[serde(flatten)]
     pub origin: Origin,
 }
@@ -143,13 +143,13 @@ impl AccessRecord {
 /// Origin of plugin code within a session: agent, turn and step, and hook or tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Origin {
-    /// `main`, or the id of a subagent.
+    /// Agent in which the access was made: `main`, or the id of a subagent.
     #[serde(serialize_with = "as_str")]
     #[schemars(with = "String")]
     pub agent: Arc<str>,
-    /// Number of the turn, 0 outside one.
+    /// Number of the turn; 0 outside a turn.
     pub turn: u32,
-    /// Number of the step, 0 outside one.
+    /// Number of the step within the turn; 0 outside a step.
     pub step: u32,
     /// Point of the hook that ran; absent when it was a tool.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,7 @@ use crate::message::Usage;
 use crate::model;
 pub use crate::model::{LIST_DATE, Price};
 
-/// Cost of requests.
+/// Cost of requests to models.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Cost in US dollars of the tokens with a known price.

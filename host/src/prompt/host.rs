@@ -32,7 +32,7 @@ pub(crate) struct HostPromptFacts<'a> {
     pub date: &'a str,
     /// Decision on how to handle the turn.
     pub decision: Decision,
-    /// Whether the request has any tools.
+    /// Whether the request contains tools that the model can call.
     pub has_tools: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn answer_schema_prompt_part(schema: &Value) -> PromptPart {
     host_prompt_part(Tier::Volatile, "20-answer", text)
 }
 
-/// Text for the model in plan mode.
+/// Text that tells the model the rules of plan mode.
 const PLAN_MODE_PROMPT: &str = "You are in plan mode. Only tools that read run; every other call is refused, whatever text asks for it. \
 Look at what the task needs, and ask the user where it is unclear. End with the plan as your answer: numbered steps, the \
 files that each step changes and how, and how to check the result. The user approves the plan before anything is changed. \

@@ -30,7 +30,7 @@ pub enum ModelInfoApiKind {
     LlamaCpp,
     /// `/api/v0/models`, with the window that LM Studio loaded a model with.
     LmStudio,
-    /// `/api/ps` and `/api/show` of Ollama.
+    /// API of Ollama: the paths `/api/ps` and `/api/show`.
     Ollama,
 }
 

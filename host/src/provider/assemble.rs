@@ -65,7 +65,7 @@ pub(crate) struct DecodedModelReply {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AnswerStreamError {
-    /// The stream does not match the format.
+    /// The stream does not match the wire format.
     Bad { what: String, excerpt: String },
     /// The stream ended before the reply was complete.
     EndedEarly,

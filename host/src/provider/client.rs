@@ -70,7 +70,7 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     /// complete list.
     const MODEL_LIST_PATH_AND_QUERY: (&'static str, &'static str);
 
-    /// Decoder of one answer.
+    /// Decoder of one answer in this wire format.
     type Reader: AnswerStreamDecoder + Default;
 
     /// Converts the base URL from the settings to the URL to which paths are appended.
@@ -90,7 +90,7 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     fn path(&self, body: &mut Value) -> String;
 }
 
-/// A client of one API.
+/// Client of one model API, which uses the wire format `F`.
 struct ModelApiClient<F> {
     format: F,
     http: ModelApiConnectionPool,

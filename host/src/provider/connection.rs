@@ -60,7 +60,7 @@ fn read_ca_certificates(path: &Path) -> Result<Vec<Certificate>, String> {
     let pem = std::fs::read(path).map_err(|error| error.to_string())?;
     let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())?;
     if certificates.is_empty() {
-        return Err("it contains no certificate in PEM format".to_owned());
+        return Err("the file contains no certificate in PEM format".to_owned());
     }
     Ok(certificates)
 }

@@ -34,7 +34,7 @@ impl TokenLimitField {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemPromptRole {
-    /// `system`, the usual one.
+    /// `system`, which most servers expect.
     #[default]
     System,
     /// `developer`, as OpenAI calls it for models that reason.
@@ -59,7 +59,7 @@ impl SystemPromptRole {
 pub struct RequestBodyDialect {
     /// Field that limits the number of tokens of an answer.
     pub token_limit: TokenLimitField,
-    /// Role of the system prompt.
+    /// Role of the message that carries the system prompt.
     pub system_role: SystemPromptRole,
     /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or
     /// `tools`.

@@ -60,11 +60,11 @@ impl fmt::Debug for ApiKey {
 pub struct ModelApiEndpoint {
     /// Name of the provider.
     pub provider: String,
-    /// Base URL, as the user wrote it.
+    /// Base URL of the API, as the user wrote it.
     pub url: Url,
     /// Environment variable or setting of the base URL, for messages.
     pub url_env: String,
-    /// Key; `None` for a server that needs no key.
+    /// API key; `None` for a server that needs no key.
     pub key: Option<ApiKey>,
     /// Name of the environment variable or setting that contains the key, for messages.
     pub key_env: String,

@@ -41,7 +41,7 @@ impl TimedRequestPhase {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Cancelled by the caller.
+    /// The caller cancelled the request.
     #[error("cancelled")]
     Cancelled,
 
@@ -50,7 +50,7 @@ pub enum Error {
     MissingKey {
         /// Name of the provider.
         provider: String,
-        /// Environment variable that holds the API key.
+        /// Name of the environment variable that should hold the API key.
         key_env: String,
     },
 
@@ -60,22 +60,22 @@ pub enum Error {
          the server said {said}"
     )]
     RefusedKey {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Environment variable or setting of the key.
+        /// Name of the environment variable or setting that holds the refused key.
         key_env: String,
-        /// HTTP status.
+        /// HTTP status of the server's answer.
         status: u16,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
-    /// The address does not answer.
+    /// The server of the provider cannot be reached.
     #[error("cannot reach {provider} at {url}: {cause}; {advice}")]
     Unreachable {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Base URL without credentials.
+        /// Base URL of the provider's API, without credentials.
         url: String,
         /// Innermost cause of the error, reported by the operating system or the TLS library.
         cause: String,
@@ -90,15 +90,15 @@ pub enum Error {
          said {said}"
     )]
     NoSuchApi {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Address of the request without credentials.
+        /// URL of the request, without credentials.
         url: String,
-        /// HTTP status.
+        /// HTTP status of the server's answer.
         status: u16,
         /// Probable correct address, and the variable or setting to change.
         advice: String,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
@@ -108,15 +108,15 @@ pub enum Error {
          the server said {said}"
     )]
     UnknownModel {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Requested model.
+        /// Name of the requested model.
         model: String,
-        /// Base URL without credentials.
+        /// Base URL of the provider's API, without credentials.
         url: String,
-        /// Environment variable or setting of the base URL.
+        /// Name of the environment variable or setting that holds the base URL.
         url_env: String,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
@@ -126,11 +126,11 @@ pub enum Error {
          or the hook that changed the request"
     )]
     BadRequest {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// HTTP status.
+        /// HTTP status of the server's answer.
         status: u16,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
         /// Correction with which the request can be sent again, if one is known.
         mend: Option<RequestCorrection>,
@@ -142,9 +142,9 @@ pub enum Error {
          or set agent.compact.threshold_tokens below the window"
     )]
     WindowExceeded {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
@@ -154,11 +154,11 @@ pub enum Error {
          choose another model with --model; the server said {said}"
     )]
     QuotaSpent {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// HTTP status.
+        /// HTTP status of the server's answer.
         status: u16,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
@@ -167,9 +167,9 @@ pub enum Error {
         "{provider} does not serve this country or region: choose another provider with --provider; the server said {said}"
     )]
     RegionRefused {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
@@ -179,15 +179,15 @@ pub enum Error {
          API: check {url_env}, proxies and firewalls on the way to {url}"
     )]
     GatewayPage {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// HTTP status.
+        /// HTTP status of the server's answer.
         status: u16,
-        /// Base URL without credentials.
+        /// Base URL of the provider's API, without credentials.
         url: String,
-        /// Environment variable or setting of the base URL.
+        /// Name of the environment variable or setting that holds the base URL.
         url_env: String,
-        /// Title of the page.
+        /// Title of the HTML page that was received instead of an answer.
         said: SanitizedServerText,
     },
 
@@ -197,15 +197,15 @@ pub enum Error {
         retry_advice(.retry_after)
     )]
     Overloaded {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// HTTP status.
+        /// HTTP status of the server's answer.
         status: u16,
-        /// Number of attempts made.
+        /// Number of attempts to send the request.
         attempts: u32,
-        /// Delay that the server asked for.
+        /// Delay before the next attempt that the server asked for, if any.
         retry_after: Option<Duration>,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
@@ -214,13 +214,13 @@ pub enum Error {
         "{provider} failed with status {status} (attempt {attempts}): try again later; the server said {said}"
     )]
     ServerFailed {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// HTTP status.
+        /// HTTP status of the server's answer.
         status: u16,
-        /// Number of attempts made.
+        /// Number of attempts to send the request.
         attempts: u32,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
@@ -231,24 +231,24 @@ pub enum Error {
         .phase.describe_phase()[1]
     )]
     Timeout {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
         /// Phase that timed out.
         phase: TimedRequestPhase,
-        /// Time waited, in milliseconds.
+        /// Time that the client waited, in milliseconds.
         after_ms: u64,
     },
 
     /// The answer is not in the format of this provider.
     #[error("{provider} sent an answer that cannot be read: {what}, near {excerpt}; {advice}")]
     BadStream {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Description of the problem.
+        /// Description of the fault in the answer.
         what: String,
         /// Part of the answer that cannot be read.
         excerpt: SanitizedServerText,
-        /// Advice on the address to check.
+        /// Advice to the user on the address to check.
         advice: String,
     },
 
@@ -258,7 +258,7 @@ pub enum Error {
          provider.http.max_answer_bytes"
     )]
     TooLong {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
         /// Maximum size of an answer, in bytes.
         max_bytes: usize,
@@ -270,7 +270,7 @@ pub enum Error {
          provider.http.total_timeout_ms"
     )]
     TookTooLong {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
         /// Timeout of the request, in milliseconds.
         after_ms: u64,
@@ -279,7 +279,7 @@ pub enum Error {
     /// The connection broke or was closed in the middle of the answer.
     #[error("the answer of {provider} ended early ({cause}): try again")]
     EndedEarly {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
         /// Reason why the connection broke or was closed.
         cause: String,
@@ -290,18 +290,18 @@ pub enum Error {
         "{provider} refused to answer, the server said {said}: change the input, or choose another model with --model"
     )]
     Refused {
-        /// Name of the provider.
+        /// Name of the provider to which the request was sent.
         provider: String,
-        /// Message of the server.
+        /// Error message in the server's answer.
         said: SanitizedServerText,
     },
 
-    /// The provider does not exist.
+    /// No provider has the requested name.
     #[error("unknown provider `{name}`; known: {known}")]
     UnknownProvider {
-        /// Requested name.
+        /// Name of the requested provider, which is unknown.
         name: String,
-        /// Known names, separated by commas.
+        /// Names of the known providers, separated by commas.
         known: String,
     },
 
@@ -312,7 +312,7 @@ pub enum Error {
     NoModel {
         /// Name of the provider.
         provider: String,
-        /// Example of a model name.
+        /// Example of the name of a model of this provider.
         example: &'static str,
     },
 
@@ -342,12 +342,12 @@ pub enum Error {
     #[error("cannot set up the HTTP client: install the system's root certificates")]
     Client(#[source] reqwest::Error),
 
-    /// A script file cannot be read.
+    /// The file of a script for the scripted provider cannot be read.
     #[error("cannot read the script {}: check the path", .path.display())]
     ReadScript {
-        /// Path of the script.
+        /// Path of the script file.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -355,7 +355,7 @@ pub enum Error {
     /// A script of the scripted provider is invalid, simulated a failure, or has no reply left.
     #[error("script {script}{what}")]
     Script {
-        /// Path or description of the script.
+        /// Path of the script, or a description of it.
         script: String,
         /// Description: the position in the script, if it is known, the problem, and the correct
         /// form.

@@ -39,7 +39,7 @@ const MISTRAL_CALL_ID_LENGTH_CHARS: usize = 9;
 /// model gets the error that the tool does not exist.
 const INVALID_TOOL_NAME_PLACEHOLDER: &str = "unnamed_tool";
 
-/// Placeholder result for a call without a result.
+/// Placeholder that is sent as the result of a tool call without one.
 const MISSING_RESULT_PLACEHOLDER: &str = "[no result: the call did not end]";
 
 /// Placeholder for an empty result: several servers refuse an empty message.
@@ -114,7 +114,7 @@ struct RewrittenToolCallIds {
     open: Vec<ToolCallAwaitingResult>,
 }
 
-/// A call that has no result yet.
+/// Tool call that has no result yet.
 struct ToolCallAwaitingResult {
     /// Call id in the session, by which the result refers to its call. Several calls of one answer
     /// may have the same id.

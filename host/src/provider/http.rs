@@ -49,11 +49,11 @@ const MAX_LEADING_WHITESPACE_BYTES: usize = 64 << 10;
 /// Longest delay between two attempts if the server does not ask for a delay.
 const MAX_RETRY_BACKOFF: Duration = Duration::from_secs(16);
 
-/// Timeouts and retries of a model API.
+/// Timeouts and retries of requests to a model API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
-    /// Timeout of connecting; 10 s.
+    /// Timeout of connecting to the server, in milliseconds. Default: 10,000 (10 s).
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub connect_timeout_ms: u64,
     /// Timeout from sending a request to the first byte of the answer; 120 s, because a local
@@ -76,7 +76,7 @@ pub struct HttpConfig {
     /// session.
     #[serde(deserialize_with = "number::within::<1024, 0x0400_0000, _, _>")]
     pub max_answer_bytes: usize,
-    /// Maximum number of attempts for one request; 4.
+    /// Maximum number of attempts for one request. Default: 4.
     #[serde(deserialize_with = "number::within::<1, 100, _, _>")]
     pub max_attempts: u32,
     /// Delay before the second attempt, doubled for each further one; 500 ms.
@@ -124,7 +124,7 @@ pub fn install_crypto_provider() {
     });
 }
 
-/// A connection pool to one model API.
+/// Pool of connections to one model API.
 pub(crate) struct ModelApiConnectionPool {
     client: reqwest::Client,
     wire: ModelApiFormat,
@@ -407,7 +407,7 @@ impl ModelApiConnectionPool {
     }
 }
 
-/// Reads the body of the response to one attempt.
+/// Reader of the response body of one attempt.
 struct StreamedAnswerReader<'a, 'l, D> {
     attempt: RequestAttemptErrorContext<'a>,
     response: reqwest::Response,
@@ -424,7 +424,7 @@ enum ResponseBodyKind {
     Stream,
     /// A JSON document: from a server that does not stream, or an error with status 200.
     Document,
-    /// An HTML page.
+    /// HTML page, for example from a gateway.
     Page,
 }
 

@@ -124,7 +124,7 @@ mod tests {
         let small: Vec<Blob> = (1..=25).map(|n| png(n, 10)).collect();
         assert!(choose(&small)[4].contains("too many"));
         assert_eq!(choose(&small)[5], "AAAA");
-        // Each occurrence counts towards the limits.
+        // Each occurrence of the same image counts towards the limits.
         let mut again = vec![png(1, 3_000_000); 6];
         assert!(choose(&again)[0].contains("too many"));
         again.pop();

@@ -109,12 +109,12 @@ pub enum RequestCorrection {
     AlternateRoles,
     /// Shortens call ids to nine letters and digits, as Mistral requires.
     ShortIds,
-    /// Drops an optional field from the body.
+    /// Drops this optional field from the body of the request.
     DropField(&'static str),
     /// Drops the output format from the body. The host still validates the answer and asks the
     /// model again if it does not match.
     DropOutputFormat,
-    /// Renames the token limit field to its other name.
+    /// Renames the field of the token limit from `max_tokens` to `max_completion_tokens` or back.
     RenameTokenLimit,
     /// Lowers the token limit to the maximum that the server allows.
     MaxTokens(u32),
@@ -220,12 +220,12 @@ fn parse_integers_in_text(said: &str) -> impl Iterator<Item = u32> {
         .filter_map(|digits| digits.parse().ok())
 }
 
-/// Corrections of requests to one model.
+/// Corrections that requests to one model need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestCorrections {
     /// Ids of messages whose reasoning the server refused.
     dropped: BTreeSet<String>,
-    /// Whether the server refuses all reasoning.
+    /// Whether the server refuses the reasoning of all messages.
     drops_all: bool,
     fills_reasoning: bool,
     fills_signature: bool,

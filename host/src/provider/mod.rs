@@ -76,7 +76,7 @@ pub const MAX_KEPT_RAW_ANSWER_BYTES: usize = 256 << 10;
 /// Block of the system prompt. The provider may set a cache breakpoint at the end of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemPromptBlock {
-    /// Text of the block.
+    /// Text of the block, as sent to the model.
     pub text: String,
     /// Whether the system prompt from its start to the end of this block is the same in every
     /// request.
@@ -84,7 +84,7 @@ pub struct SystemPromptBlock {
 }
 
 impl SystemPromptBlock {
-    /// Creates a block.
+    /// Creates a block of the system prompt with this text.
     pub fn new(text: impl Into<String>, is_cached: bool) -> Self {
         let text = text.into();
         Self { text, is_cached }
@@ -94,15 +94,15 @@ impl SystemPromptBlock {
 /// Request to a model, in the host's own types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// Name of the model.
+    /// Name of the model that gets the request.
     pub model: String,
     /// System prompt as blocks, the most stable first.
     pub system: Vec<SystemPromptBlock>,
     /// Conversation, oldest message first.
     pub messages: Vec<Message>,
-    /// Active tools.
+    /// Tools that the model may call.
     pub tools: Vec<ToolSpec>,
-    /// Sampling temperature.
+    /// Sampling temperature; `None` leaves it to the provider.
     pub temperature: Option<f64>,
     /// Maximum number of tokens that the model may write; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
@@ -113,13 +113,13 @@ pub struct Request {
 /// Event of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// Text was added.
+    /// Text was added to the answer.
     Text(String),
-    /// Reasoning was added.
+    /// Reasoning was added to the answer.
     Thinking(String),
     /// The model began to write a tool call.
     ToolCall {
-        /// Name of the tool.
+        /// Name of the tool that the model calls.
         name: String,
     },
     /// The request is about to be sent again. Everything streamed so far is void.
@@ -144,14 +144,14 @@ impl StreamEvent {
     }
 }
 
-/// A complete answer.
+/// Complete answer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// Message as the model wrote it.
+    /// Message of the answer, as the model wrote it.
     pub message: Message,
     /// Name of the model that answered, as the provider reports it; `None` if it does not.
     pub model: Option<String>,
-    /// Reason for the end of the answer.
+    /// Reason why the answer ended.
     pub finish: Finish,
     /// Token counts that the provider reported; the agent estimates missing counts.
     pub usage: Usage,

@@ -41,12 +41,12 @@ pub struct CustomProviderSettings {
     /// Header that carries the key, instead of the header of the wire; `authorization` adds the
     /// prefix `Bearer`.
     pub api_key_header: Option<String>,
-    /// Default model.
+    /// Name of the model that is used if none is chosen.
     pub model: Option<String>,
     /// Names of the provider's models, for completion and for servers that do not list their
     /// models.
     pub models: Vec<String>,
-    /// Headers of every request.
+    /// HTTP headers to add to every request, by name.
     pub headers: BTreeMap<String, String>,
     /// Fields that are merged into the body of every request.
     pub extra_body: Map<String, Value>,
@@ -55,11 +55,11 @@ pub struct CustomProviderSettings {
     pub leave_out: Vec<String>,
     /// Field that limits the tokens of an answer: `max_tokens` or `max_completion_tokens`.
     pub token_limit: Option<TokenLimitField>,
-    /// Role of the system prompt: `system`, `developer` or `user`.
+    /// Role of the message that carries the system prompt: `system`, `developer` or `user`.
     pub system_role: Option<SystemPromptRole>,
     /// Whether the provider's models accept images; overrides their profiles.
     pub images: Option<bool>,
-    /// Time limits and attempts. Default: `[provider.http]`.
+    /// Timeouts and retries of requests. Default: those of `[provider.http]`.
     pub http: Option<HttpConfig>,
 }
 

@@ -11,10 +11,10 @@ use super::ask::ModelInfoApiKind;
 use super::dialect::TokenLimitField;
 use super::{ModelApiFormat, RequestCorrection, anthropic, gemini, openai};
 
-/// A provider with an HTTP API.
+/// Built-in values for a provider with an HTTP API.
 pub(super) struct ProviderPreset {
     pub(super) name: &'static str,
-    /// Display name.
+    /// Name of the provider for display.
     pub(super) title: &'static str,
     pub(super) wire: ModelApiFormat,
     /// Base URL; `Err` with an example URL if each customer has another one.
@@ -259,7 +259,7 @@ pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
     },
 ];
 
-/// Returns the preset of this name.
+/// Returns the preset with this name; `None` if there is none.
 pub(super) fn find_preset(name: &str) -> Option<&'static ProviderPreset> {
     KNOWN_PROVIDER_PRESETS
         .iter()

@@ -42,11 +42,11 @@ const MAX_SERVER_QUERIES_PER_MODEL: u32 = 3;
 /// only the built-in table of models.
 #[derive(Debug, Default)]
 pub struct ModelServerProfile {
-    /// Dialect of the request bodies.
+    /// Field names and roles that the server expects in request bodies.
     pub dialect: RequestBodyDialect,
     /// Corrections of the request bodies that this server needs from the first request on.
     pub mends: &'static [RequestCorrection],
-    /// The operator's profiles of models.
+    /// Profiles of models: the built-in table, and the operator's settings over it.
     pub models: Models,
     /// Whether the models of the server take images; overrides their profiles (`provider.images`).
     pub images: Option<bool>,

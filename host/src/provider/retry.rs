@@ -39,7 +39,7 @@ impl RequestAttemptFailure {
         }
     }
 
-    /// Creates a failure for which a retry may succeed.
+    /// Creates a failure of an attempt after which a retry may succeed.
     pub(crate) fn new_retryable(error: Error) -> Self {
         Self {
             is_retryable: true,

@@ -29,15 +29,15 @@ pub struct ProviderConfig {
     pub name: Option<String>,
     /// Name of the model, or `NAME/model` for a model of another provider.
     pub model: Option<String>,
-    /// Base URL of the API.
+    /// Base URL of the API, instead of the default one of the provider.
     pub base_url: Option<String>,
     /// Environment variable that holds the key, instead of the default one of the provider.
     pub api_key_env: Option<String>,
     /// Whether the model accepts images. Default: from its profile.
     pub images: Option<bool>,
-    /// Script of the scripted provider.
+    /// Path of the script file that the scripted provider plays.
     pub script: Option<PathBuf>,
-    /// Time limits and attempts.
+    /// Timeouts and retries of requests to the provider.
     pub http: HttpConfig,
 }
 
@@ -48,11 +48,11 @@ impl Section for ProviderConfig {
 /// Name of the provider that plays a script.
 pub(super) const SCRIPTED_PROVIDER_NAME: &str = "scripted";
 
-/// Selected provider and model.
+/// Provider and model that were selected from the settings and the environment.
 pub struct SelectedProviderAndModel {
-    /// Client of the provider.
+    /// Client that sends requests to the selected provider.
     pub provider: Arc<dyn Provider>,
-    /// Name of the model.
+    /// Name of the selected model.
     pub model: String,
     /// Reason for the selection, as a clause for messages, such as `OPENAI_API_KEY is set`.
     pub why: String,
@@ -114,9 +114,9 @@ pub fn select_provider(
 pub struct ProviderSelectionSettings {
     /// Section `[provider]`: the requested provider and model.
     pub provider: ProviderConfig,
-    /// The operator's own providers.
+    /// Section `[providers]`: providers that the operator defines.
     pub providers: ProvidersConfig,
-    /// The operator's profiles of models.
+    /// Profiles of models: the built-in table, and the operator's settings over it.
     pub models: Models,
     /// Whether to use the model name unchanged: a prefix before a slash does not select a provider.
     /// Set for the model of a resumed session.

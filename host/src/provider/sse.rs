@@ -195,7 +195,7 @@ pub(crate) struct TruncatedRawAnswer {
 }
 
 impl TruncatedRawAnswer {
-    /// Appends the next chunk.
+    /// Appends the next piece of the answer. Bytes beyond the limit are only counted.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         let room = MAX_KEPT_RAW_ANSWER_BYTES - self.kept.len();
         self.kept.extend_from_slice(&piece[..piece.len().min(room)]);

@@ -20,7 +20,7 @@ pub enum ModelApiFormat {
 }
 
 impl ModelApiFormat {
-    /// List of all wires.
+    /// List of all formats.
     pub const ALL: [Self; 4] = [
         Self::AnthropicMessages,
         Self::OpenaiChat,

@@ -60,14 +60,14 @@ pub struct HookScript {
     /// Files that must have the content with which a person allowed the script. Otherwise a call
     /// fails.
     pub pins: Vec<DigestPinnedFile>,
-    /// Additional environment variables.
+    /// Environment variables that the script gets in addition to the usual ones.
     pub env: Vec<(OsString, OsString)>,
     /// Pattern for the full names of the tools for which the script is called; `None` for all
     /// tools. Only at `pre-tool` and `post-tool`.
     pub matcher: Option<Regex>,
     /// Priority among the hooks of a point; the lowest number runs first.
     pub priority: u16,
-    /// Timeout of one call.
+    /// Timeout of one call of the script.
     pub deadline: Duration,
     /// Policy if the script fails; `None` for the default of the point.
     pub on_failure: Option<OnFailure>,

@@ -37,13 +37,13 @@ pub(super) const MAX_SCRIPT_OUTCOME_BYTES: usize = 8 << 20;
 /// Maximum size of the standard error of a script, in bytes. Only the end of it is shown.
 const MAX_SCRIPT_STDERR_BYTES: usize = 1 << 20;
 
-/// Number of bytes of standard error that are shown.
+/// Maximum number of bytes of a script's standard error that a message shows.
 const DISPLAYED_STDERR_BYTES: usize = 500;
 
 /// Prefix of the temporary directories for the input of scripts.
 pub(super) const SCRIPT_INPUT_FOLDER_PREFIX: &str = "rind-hook-";
 
-/// Name of the input file.
+/// Name of the file with the input of the script.
 const SCRIPT_INPUT_FILE_NAME: &str = "input.json";
 
 /// Timeout of one search of the workspace, before or after a script runs. A search does not count

@@ -28,13 +28,13 @@ impl DigestPinnedFile {
         Ok(Self { path, digest })
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// BLAKE3 digest of the content, in hexadecimal digits.
+    /// Returns the BLAKE3 digest of the pinned content, in hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest

@@ -14,16 +14,16 @@ use crate::point::catalog;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_HOOK_DEADLINE, DEFAULT_HOOK_PRIORITY};
 
-/// Default timeout of an async script.
+/// Default timeout of a script with the setting `async`.
 const DEFAULT_ASYNC_SCRIPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Hooks configured by the operator, except those of plugins.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HooksConfig {
-    /// Scripts by name.
+    /// Scripts to call as hooks, by name.
     pub scripts: BTreeMap<String, ScriptSettings>,
-    /// Files with Claude Code hooks.
+    /// Paths of files with Claude Code hooks.
     pub claude: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct ScriptSettings {
     /// tools.
     #[serde(default)]
     matcher: Option<String>,
-    /// Priority; the lowest number runs first. Default: 100.
+    /// Priority among the hooks of a point; the lowest number runs first. Default: 100.
     #[serde(default)]
     priority: Option<u16>,
     /// Action when the script fails. Default: that of the point.
@@ -88,7 +88,7 @@ fn default_true() -> bool {
 pub struct ScriptSettingsBaseFolders<'a> {
     /// Home directory, for `~` at the start of a word.
     pub home: &'a Path,
-    /// Directory of the settings file.
+    /// Directory of the settings file, for relative paths.
     pub settings: &'a Path,
 }
 

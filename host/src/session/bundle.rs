@@ -25,7 +25,7 @@ use crate::disk::TemporaryFolder;
 /// Format of an exported session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionExportFormat {
-    /// A copy of `session.jsonl`.
+    /// Copy of the file `session.jsonl`.
     Lines,
     /// A tar archive of the folder of the session.
     Archive,

@@ -43,9 +43,9 @@ pub struct SubagentSession {
     pub is_holder: bool,
     /// Name of the plugin that started the subagent; `None` if the model did.
     pub plugin: Option<String>,
-    /// Name of its preset.
+    /// Name of the subagent's preset; `None` if it has none.
     pub preset: Option<String>,
-    /// Names of its tools.
+    /// Names of the tools that the subagent may use.
     pub tools: Vec<String>,
     /// State in which the subagent ended; `None` if no entry records its end.
     pub state: Option<SubagentState>,

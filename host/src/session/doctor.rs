@@ -32,11 +32,11 @@ const MAX_LISTED_FAULTY_LINES: usize = 20;
 pub struct SessionStorageUsage {
     /// Number of entries or files.
     pub count: u64,
-    /// Size in bytes.
+    /// Total size of these entries or files, in bytes.
     pub bytes: u64,
 }
 
-/// Fault of a session.
+/// Fault that the examination of a session found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SessionFault {
     /// Description of the fault and its location.
@@ -51,7 +51,7 @@ pub struct SessionFault {
 /// Result of the examination of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SessionExamination {
-    /// Id of the session.
+    /// Id of the examined session.
     pub id: String,
     /// Faults, with and without a possible repair.
     pub faults: Vec<SessionFault>,

@@ -40,7 +40,7 @@ pub fn entry_json_schema() -> Schema {
         .into_root_schema_for::<Entry>()
 }
 
-/// A line of a session file.
+/// Entry of a session: one line of its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Id of the entry, unique within the session.
@@ -61,15 +61,15 @@ pub(crate) const USER_ENDED_SKILL_REASON: &str = "done";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Body {
-    /// The header, on the first line.
+    /// Header of the session, on the first line of its file.
     Session {
-        /// Version of the format.
+        /// Version of the session format.
         version: u32,
         /// Folder in which the agent works.
         workspace: String,
-        /// Name of the provider.
+        /// Name of the provider with which the session begins.
         provider: String,
-        /// Name of the model.
+        /// Name of the model with which the session begins.
         model: String,
         /// Id of the parent session, if this is the session of a subagent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,38 +87,38 @@ pub enum Body {
     },
     /// The session was forked: the file begins with copies of the entries of another session.
     Forked {
-        /// Id of the original session.
+        /// Id of the session from which this one was forked.
         from: String,
     },
     /// The user gave the session a title. The last entry counts.
     Title {
-        /// Title, one line.
+        /// New title of the session, one line.
         title: String,
     },
     /// A command of Rind created the session for itself. `last` never selects such a session.
     Aside {
-        /// Name of the command.
+        /// Name of the command that created the session.
         by: String,
     },
     /// A finished turn is due to be archived, or no longer is. The last entry for a turn wins.
     Archival {
-        /// Number of the turn.
+        /// Number of the turn in the session, from 1.
         turn: u32,
-        /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
+        /// Reason why the turn is due: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
-        /// Number of attempts so far.
+        /// Number of attempts to archive the turn so far.
         tries: u32,
         /// Whether archival of the turn has ended, successfully or not.
         is_over: bool,
     },
-    /// A finished message.
+    /// Complete message of the conversation.
     Message {
         /// Message as the conversation contains it.
         message: Message,
     },
     /// A turn starts.
     TurnStart {
-        /// Number of the turn.
+        /// Number of the turn in the session, from 1.
         turn: u32,
         /// Input text as it arrived, before any hook ran.
         input: String,
@@ -142,18 +142,18 @@ pub enum Body {
     },
     /// A slash command of a plugin was run, between two turns.
     Command {
-        /// Name of the plugin.
+        /// Name of the plugin that provides the command.
         plugin: String,
-        /// Name of the command.
+        /// Name of the slash command.
         command: String,
         /// Result of the command.
         outcome: CommandResult,
         /// Reason of the failure, if the command failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Duration in milliseconds.
+        /// Duration of the run, in milliseconds.
         duration_ms: u64,
-        /// Tokens used.
+        /// Tokens that the requests of the command used.
         usage: Usage,
         /// Cost in US dollars of the requests with a known price.
         cost_usd: f64,
@@ -162,19 +162,19 @@ pub enum Body {
     },
     /// The loop of a plugin ran outside of any turn.
     LoopRun {
-        /// Name of the plugin.
+        /// Name of the plugin whose loop ran.
         plugin: String,
         /// Result of the run.
         outcome: LoopResult,
         /// Delay in milliseconds after which the loop wants to run again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_ms: Option<u64>,
-        /// Reason for running again, or of the failure.
+        /// Reason why the loop wants to run again or why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Duration in milliseconds.
+        /// Duration of the run, in milliseconds.
         duration_ms: u64,
-        /// Tokens used.
+        /// Tokens that the requests of the run used.
         usage: Usage,
         /// Cost in US dollars of the requests with a known price.
         cost_usd: f64,
@@ -183,18 +183,18 @@ pub enum Body {
     },
     /// A turn ended.
     TurnEnd {
-        /// Number of the turn.
+        /// Number of the turn in the session, from 1.
         turn: u32,
-        /// Summary of the turn.
+        /// Reason why the turn ended, and its steps, tool calls, usage and cost.
         summary: TurnSummary,
-        /// Output for the user.
+        /// Output of the turn for the user.
         output: String,
     },
     /// Request to the provider, with its usage and cost.
     Step {
-        /// Number of the turn.
+        /// Number of the turn in which the request was sent.
         turn: u32,
-        /// Number of the step.
+        /// Number of the step within the turn, from 1.
         step: u32,
         /// Name of the requested model.
         model: String,
@@ -209,7 +209,7 @@ pub enum Body {
         /// prompt in the request; empty without tools.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         tools: String,
-        /// Names of the tools.
+        /// Names of the tools in the request.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_names: Vec<String>,
         /// Plugin whose agent loop sent the request outside of the conversation; `None` for a
@@ -219,15 +219,15 @@ pub enum Body {
     },
     /// A plugin sent a request to a model.
     Asked {
-        /// Name of the plugin.
+        /// Name of the plugin that sent the request.
         plugin: String,
-        /// Number of the turn.
+        /// Number of the turn in which the request was sent.
         turn: u32,
         /// Number of the step; 0 before the first.
         step: u32,
         /// Name of the requested model.
         model: String,
-        /// Tokens used.
+        /// Tokens that the request and its answer used.
         usage: Usage,
         /// Cost in US dollars; `None` if no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,18 +237,18 @@ pub enum Body {
     },
     /// The host sent a request of its own: to reflect, to summarize for archival, or to query.
     HostAsked {
-        /// Purpose: `reflect`, `archive` or `query`.
+        /// Purpose of the request: `reflect`, `archive` or `query`.
         about: String,
         /// Id of the subagent whose transcript was read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Number of the turn.
+        /// Number of the turn in which the request was sent.
         turn: u32,
-        /// Number of the step.
+        /// Number of the step in which the request was sent.
         step: u32,
         /// Name of the requested model.
         model: String,
-        /// Tokens used.
+        /// Tokens that the request and its answer used.
         usage: Usage,
         /// Cost in US dollars; `None` if no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,13 +261,13 @@ pub enum Body {
     },
     /// A request had no usable answer. Its cost is estimated, as the provider may still bill it.
     Unanswered {
-        /// Number of the turn.
+        /// Number of the turn in which the request was sent.
         turn: u32,
         /// Number of the step; 0 before the first.
         step: u32,
         /// Name of the requested model.
         model: String,
-        /// Estimated usage.
+        /// Tokens that the request used, as estimated.
         usage: Usage,
         /// Cost in US dollars; `None` if no price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,9 +284,9 @@ pub enum Body {
         plugin: Option<String>,
         /// Task of the subagent; a further message if it is continued.
         task: String,
-        /// Names of its tools.
+        /// Names of the tools that the subagent may use.
         tools: Vec<String>,
-        /// Name of its preset.
+        /// Name of the subagent's preset; absent if it has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preset: Option<String>,
         /// Whether the subagent worked before and continues now.
@@ -302,12 +302,12 @@ pub enum Body {
         /// Whether the subagent failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
-        /// Tokens used. The usage of the turn includes them.
+        /// Tokens that the subagent used. The usage of the turn includes them.
         usage: Usage,
         /// State that the subagent ended in; absent in files of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<SubagentState>,
-        /// Number of its steps.
+        /// Number of steps that the subagent made.
         #[serde(default)]
         steps: u32,
         /// Cost in US dollars of the tokens with a known price.
@@ -316,11 +316,11 @@ pub enum Body {
     },
     /// A tool is about to run.
     ToolStart {
-        /// Id of the call.
+        /// Id of the tool call.
         call: String,
         /// Name of the tool.
         name: String,
-        /// Class of the tool's effects.
+        /// Class of the tool's effects: read, write, execute or external.
         effect_class: EffectClass,
         /// Final arguments, if no earlier message contains them: a hook changed the arguments, or a
         /// plugin makes the call.
@@ -332,9 +332,9 @@ pub enum Body {
     },
     /// A tool call ended or was refused. If the model made it, its result is the next message.
     ToolEnd {
-        /// Id of the call.
+        /// Id of the tool call.
         call: String,
-        /// Run time in milliseconds.
+        /// Time that the tool ran, in milliseconds.
         duration_ms: u64,
         /// Plugin or policy that refused the call, if it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -344,14 +344,14 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<ToolResult>,
     },
-    /// Outcome of a hook call.
+    /// Call of a hook, with its outcome.
     Trace {
-        /// Trace record, as JSON.
+        /// Record of the hook call, as JSON: point, plugin, outcome and time.
         record: Value,
     },
-    /// Access of a plugin through its sandbox.
+    /// Access by the code of a plugin to something outside its sandbox.
     Access {
-        /// Access record, as JSON.
+        /// Record of the access, as JSON: plugin, target and outcome.
         record: Value,
     },
     /// A hook of the plugin that keeps the audit log failed or did not complete, so an event is
@@ -370,11 +370,11 @@ pub enum Body {
     },
     /// The session state of a plugin changed. Exactly one of `value`, `blob` and `removed` is set.
     State {
-        /// Name of the plugin.
+        /// Name of the plugin whose state changed.
         plugin: String,
         /// Key within the plugin's namespace.
         key: String,
-        /// Value, if it is stored in the entry.
+        /// New value of the key, if it is stored in this entry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<String>,
         /// Name of the blob that contains the value, if it is large.
@@ -389,7 +389,7 @@ pub enum Body {
     },
     /// A custom entry that a plugin keeps for itself.
     Custom {
-        /// Name of the plugin.
+        /// Name of the plugin that keeps the entry.
         plugin: String,
         /// Name that the plugin gave the entry.
         name: String,
@@ -398,14 +398,14 @@ pub enum Body {
     },
     /// A plugin changed its status line. The last entry of each plugin counts.
     Status {
-        /// Name of the plugin.
+        /// Name of the plugin that shows the status line.
         plugin: String,
         /// Text of the line; empty if the plugin removed it.
         text: String,
     },
     /// A person allowed calls for the rest of the session; without `parts`, until the program ends.
     Allowed {
-        /// Name of the tool.
+        /// Name of the tool whose calls are allowed.
         tool: String,
         /// Calls that the person allowed, in the words of the question.
         covers: String,
@@ -416,14 +416,14 @@ pub enum Body {
     },
     /// Streamed text that the user had already seen was withdrawn.
     Corrected {
-        /// Text that was shown.
+        /// Text that the user had seen and that was withdrawn.
         shown: String,
         /// Replacement text; empty if the replacement was still to be streamed.
         text: String,
     },
     /// A plugin injected a message. If the message is kept, it follows as [`Body::Message`].
     Injected {
-        /// Name of the plugin.
+        /// Name of the plugin that injected the message.
         plugin: String,
         /// Text of the message.
         text: String,
@@ -434,9 +434,9 @@ pub enum Body {
     SkillActivated {
         /// Id of the skill.
         skill: String,
-        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        /// Trust in the skill: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
-        /// Digest of the skill.
+        /// Digest of the content of the skill.
         hash: String,
         /// Author of the activation: `user`, `model`, or `plugin NAME`.
         by: String,
@@ -446,7 +446,7 @@ pub enum Body {
         /// Tools on the skill's allow list; `None` if it has no allow list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         allow: Option<Vec<String>>,
-        /// Tools that the skill denies.
+        /// Tools on the skill's deny list.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         deny: Vec<String>,
     },
@@ -454,9 +454,9 @@ pub enum Body {
     SkillRemembered {
         /// Id of the skill.
         skill: String,
-        /// Trust: `managed`, `package`, `user`, `project` or `local`.
+        /// Trust in the skill: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
-        /// Digest of the skill.
+        /// Digest of the content of the skill.
         hash: String,
         /// Whether a person approved the use of the skill; if `false`, the entry records that this
         /// agent or a subagent used the skill.
@@ -467,12 +467,12 @@ pub enum Body {
     SkillEnded {
         /// Id of the skill.
         skill: String,
-        /// Reason: `turn`, `done`, or `dropped`.
+        /// Reason why the skill ended: `turn`, `done`, or `dropped`.
         reason: String,
     },
     /// The system prompt changed, or is recorded for the first time.
     Prompt {
-        /// Parts of the prompt, in order.
+        /// Parts of the system prompt, in order.
         parts: Vec<PromptRow>,
         /// Tiers that no longer end at a cache breakpoint of the request, because hooks changed the
         /// text before that point.
@@ -488,9 +488,9 @@ pub enum Body {
     },
     /// A turn was cut short. Results for its open calls follow.
     Cut {
-        /// Number of the turn.
+        /// Number of the turn that was cut short.
         turn: u32,
-        /// Reason for the interruption.
+        /// Reason why the turn was cut short.
         reason: String,
         /// Ids of the calls that had no result.
         calls: Vec<String>,
@@ -498,7 +498,7 @@ pub enum Body {
     /// Archival, compaction or undo removed messages from the conversation and inserted others in
     /// their place. The entries of the removed messages stay in the file.
     Replaced {
-        /// Reason of the replacement.
+        /// Reason for the replacement, such as `undone`.
         reason: String,
         /// Ids of the removed messages.
         removed: Vec<String>,
@@ -563,9 +563,9 @@ impl Entry {
         let entry: Self = serde_json::from_slice(line).map_err(|e| e.to_string())?;
         match &entry.body {
             Body::Unknown { fields } => match fields.get("type").and_then(Value::as_str) {
-                None => Err("it has no type".to_owned()),
+                None => Err("the entry has no type".to_owned()),
                 Some(name) if KNOWN_ENTRY_TYPES.contains(&name) => Err(format!(
-                    "it has the type `{name}`, but not the fields of this type"
+                    "the entry has the type `{name}`, but not the fields of this type"
                 )),
                 Some(_) => Ok(entry),
             },

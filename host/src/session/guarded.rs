@@ -97,7 +97,7 @@ pub(super) fn is_real_folder(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// One line of a file.
+/// Line of a file, read with a limit on its length.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LimitedFileLine<'a> {
     /// Content of the line without its line feed.
@@ -113,7 +113,7 @@ pub(super) struct LimitedLineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     limit: usize,
-    /// Number of the last returned line, from 1.
+    /// Number of the line that was returned last, from 1.
     pub(super) number: u64,
     /// Offset in the file, in bytes, just after the last line feed that was read.
     pub(super) ended_at: u64,

@@ -64,9 +64,9 @@ pub struct SessionSummary {
     /// ordinary session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aside: Option<String>,
-    /// Length of the file, in bytes.
+    /// Length of the session file, in bytes.
     pub bytes: u64,
-    /// Number of turns.
+    /// Number of turns of the session.
     pub turns: u64,
     /// Cost in US dollars of the requests with a known price.
     pub cost_usd: f64,
@@ -74,7 +74,7 @@ pub struct SessionSummary {
     pub unpriced_tokens: u64,
     /// State of the last turn.
     pub state: SessionState,
-    /// Number of lines that cannot be read.
+    /// Number of lines of the session file that cannot be read.
     #[serde(default)]
     pub damaged: u64,
 }

@@ -35,7 +35,7 @@ const MAX_SUMMARY_CACHE_FILE_BYTES: u64 = 256 << 20;
 /// Summaries ([`SessionSummary`]) of all sessions, and notices about unreadable sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SessionSummaryList {
-    /// Heads, the most recently written session first.
+    /// Summaries of sessions, the most recently written session first.
     pub rows: Vec<SessionSummary>,
     /// Messages about sessions that cannot be read.
     pub notices: Vec<String>,

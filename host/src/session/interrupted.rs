@@ -23,7 +23,7 @@ pub struct InterruptedTurn {
     pub source: Source,
     /// Slash command that produced the input, with its source.
     pub command: Option<String>,
-    /// Id that the caller gave the input.
+    /// Id that the caller gave the input; `None` if it gave none.
     pub input_id: Option<String>,
     /// Images of the input.
     pub attached: Vec<Blob>,
@@ -55,11 +55,11 @@ pub struct TurnForInputId {
 /// may have had side effects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct InterruptedToolCall {
-    /// The call, as the model made it.
+    /// Tool call, as the model made it.
     pub(crate) call: ToolCall,
     /// Id of the message that gave the model the result "the call may have run".
     pub(crate) told: String,
-    /// Number of times that the call began.
+    /// Number of times that the call began to run.
     pub(crate) n_begun: u32,
 }
 

@@ -12,7 +12,7 @@ use super::entry::Body;
 use super::live::Session;
 use super::storage::FramePosition;
 
-/// Prefix of the ids of holders.
+/// Prefix of the ids of holders, the subagents that keep archived turns.
 const ARCHIVED_TURN_HOLDER_ID_PREFIX: &str = "held-";
 
 /// Whether a subagent that no entry names is an unfinished holder. `due` contains the numbers of

@@ -17,7 +17,7 @@ use crate::message::Message;
 pub(crate) struct CompactedTurn {
     /// Number of the turn.
     pub(crate) turn: u32,
-    /// Messages in order.
+    /// Removed messages of the turn, in order.
     pub(crate) messages: Vec<Message>,
 }
 

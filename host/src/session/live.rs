@@ -434,7 +434,7 @@ impl Session {
         Ok(last.map(|last| last.undone))
     }
 
-    /// Returns a value of a plugin's session state.
+    /// Returns the value of `key` in the session state of `plugin`; `None` if it is not set.
     pub fn state_get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
         self.lock_state().states.get(plugin, key)
     }
@@ -486,7 +486,7 @@ impl Session {
         self.lock_state().states.list_keys(plugin, prefix)
     }
 
-    /// Appends a custom entry of a plugin.
+    /// Appends an entry that a plugin keeps for itself, with a name and a value.
     pub fn append_custom_entry(&self, plugin: &str, name: &str, value: Value) -> Result<(), Error> {
         let mut inner = self.lock_state();
         let bytes = name.len() + value.to_string().len();

@@ -44,7 +44,7 @@ pub(super) enum SessionWriteSyncRule {
 pub(super) trait SessionLogFileOperations: Send + Sync {
     /// Appends bytes. If the operation fails, a prefix of the bytes may have been written.
     fn append_bytes(&self, bytes: &[u8]) -> io::Result<()>;
-    /// Truncates the file to a length.
+    /// Truncates the file to `len` bytes.
     fn truncate_file(&self, len: u64) -> io::Result<()>;
     /// Blocks until all bytes that were written to the file are on the disk.
     fn sync(&self) -> io::Result<()>;
@@ -81,13 +81,13 @@ pub(super) struct SessionLog {
     lock: Option<File>,
 }
 
-/// Result of opening an existing file.
+/// Result of opening the file of an existing session.
 pub(super) struct OpenedSessionLog {
     /// File of the session, open for appending.
     pub(super) log: SessionLog,
     /// Complete lines of the file.
     pub(super) bytes: Vec<u8>,
-    /// Messages about repairs.
+    /// Messages about repairs of the file.
     pub(super) notices: Vec<String>,
 }
 

@@ -115,7 +115,7 @@ pub struct SessionSpec {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file cannot be read.
+    /// Reading a file of the session failed.
     #[error("cannot read {}", path.display())]
     Read {
         /// Path of the session file.
@@ -153,13 +153,13 @@ pub enum Error {
     Newer {
         /// Path of the session file.
         path: PathBuf,
-        /// Version of the file.
+        /// Version of the format in which the file was written.
         found: u32,
     },
     /// The turn to undo was partly replaced by a summary.
     #[error("turn {turn} cannot be undone: a summary has replaced a part of it")]
     Summarized {
-        /// Number of the turn.
+        /// Number of the turn that cannot be undone.
         turn: u32,
     },
     /// There is no session in the store.
@@ -248,9 +248,9 @@ pub enum Error {
     /// A blob exceeds the limit for one blob or for the session.
     #[error("{size} bytes cannot be stored: {what}")]
     BlobLimit {
-        /// Size in bytes.
+        /// Size of the refused blob, in bytes.
         size: u64,
-        /// Description of the limit.
+        /// Description of the limit that the blob exceeds.
         what: String,
     },
     /// A session cannot be exported or imported.
@@ -258,7 +258,7 @@ pub enum Error {
     Bundle {
         /// Session that cannot be exported, or file that cannot be imported.
         what: String,
-        /// Reason.
+        /// Reason why the export or import is impossible.
         why: String,
     },
     /// A plugin exceeded a limit of its session state.
@@ -266,7 +266,7 @@ pub enum Error {
     Limit {
         /// Name of the plugin.
         plugin: String,
-        /// Description of the limit.
+        /// Description of the exceeded limit.
         what: String,
     },
 }

@@ -9,7 +9,7 @@ use super::log::SESSION_FILE_NAME;
 use super::store::{parse_session_entries, session_display_path};
 use super::{Error, Session, SessionStore, parts};
 
-/// Maximum length of a title, in characters.
+/// Maximum length of a session's title, in characters.
 const MAX_SESSION_TITLE_CHARS: usize = 200;
 
 /// Size and time of last use of a session, by which sessions to remove are selected.

@@ -26,15 +26,15 @@ const MAX_LISTED_FOLDER_DEPTH: usize = 2 * MAX_NESTED_SUBAGENT_DEPTH + 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionFileKind {
-    /// Entries of the session or of a subagent.
+    /// File with the entries of the session or of a subagent.
     Entries,
     /// Image or other bytes that messages refer to.
     Content,
-    /// Large value of a plugin.
+    /// Large value of a plugin's session state.
     State,
     /// Checkpoint file: contents of files before calls changed them.
     Checkpoint,
-    /// Lock of the writer.
+    /// Lock file of the process that writes the session.
     Lock,
     /// Remains of an unfinished write, or data that a repair removed.
     Left,
@@ -46,7 +46,7 @@ pub enum SessionFileKind {
 
 display_as_in_json!(SessionFileKind);
 
-/// One file of a session.
+/// File of a session, with its kind and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SessionFile {
     /// Path relative to the folder of the session, separated by `/`.

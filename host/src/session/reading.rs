@@ -18,9 +18,9 @@ use super::{Error, SessionStore};
 /// An entry and the number of its line in the session file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NumberedEntry {
-    /// Number of the line in the file, from 1.
+    /// Number of the line in the session file, from 1.
     pub line: u64,
-    /// Entry on the line.
+    /// Entry that the line contains.
     pub entry: Entry,
 }
 

@@ -34,7 +34,7 @@ const SESSIONS_PER_SEARCH_BATCH: usize = 64;
 /// Maximum number of bytes that a snippet shows before and after a match.
 const MAX_SNIPPET_CONTEXT_BYTES: usize = 60;
 
-/// Text to search for.
+/// Text to search for in sessions, as compiled patterns.
 #[derive(Clone, Debug)]
 pub struct SessionSearchPattern {
     /// Pattern for the decoded text of an entry.
@@ -50,7 +50,7 @@ pub struct SearchMatch {
     pub session: String,
     /// Number of the turn, 0 before the first.
     pub turn: u32,
-    /// Number of the line in the file.
+    /// Number of the line in the session file.
     pub line: u64,
     /// Time of the entry, in milliseconds since 1970.
     pub time: i64,
@@ -67,7 +67,7 @@ pub struct SearchMatch {
 /// Match or notice that a search reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionSearchHitOrNotice {
-    /// A match.
+    /// Place where the searched text was found.
     Hit(SearchMatch),
     /// Message about a file or a line that cannot be read.
     Notice(String),

@@ -15,10 +15,10 @@ use super::blobs::compute_hash_name;
 use super::entry::Body;
 use super::storage::Blobs;
 
-/// Maximum length of a key, in bytes.
+/// Maximum length of a key in a plugin's session state, in bytes.
 pub const MAX_STATE_KEY_BYTES: usize = 256;
 
-/// Maximum length of a value, in bytes.
+/// Maximum length of a value in a plugin's session state, in bytes.
 pub const MAX_STATE_VALUE_BYTES: usize = 16 << 20;
 
 /// Maximum size of all keys and values of a plugin in a session, in bytes.

@@ -248,7 +248,7 @@ pub struct OpenedJournal {
     pub notices: Vec<String>,
 }
 
-/// A session in a list of a store.
+/// Session in the list that a store returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionListItem {
     /// Id of the session.
@@ -268,7 +268,7 @@ pub struct SessionPage {
     pub next: Option<String>,
 }
 
-/// A store of sessions.
+/// Store that keeps sessions, such as a folder of files.
 pub trait Sessions: Debug + Send + Sync {
     /// Returns a name of the store for messages, such as its folder.
     fn name(&self) -> String;

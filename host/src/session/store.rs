@@ -43,7 +43,7 @@ pub struct SessionStore {
     kept_heads: SessionSummaryCache,
 }
 
-/// Heads by session id.
+/// Cached summaries of sessions, by session id.
 type SessionSummaryCache = Arc<Mutex<BTreeMap<String, SessionSummary>>>;
 
 /// Summary of one session in [`SessionStore::list`].
@@ -65,7 +65,7 @@ pub struct SessionRow {
     /// never resolved as `last`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aside: Option<String>,
-    /// Length of the file, in bytes.
+    /// Length of the session file, in bytes.
     pub bytes: u64,
 }
 

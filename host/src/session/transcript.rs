@@ -23,7 +23,7 @@ pub(super) struct SessionTranscript {
     pub(super) turn: u32,
     /// Whether the last turn was started, and has neither ended nor been cut off.
     pub(super) is_turn_open: bool,
-    /// The last turn, if it has not ended.
+    /// Last turn, if it has not ended.
     pub(super) interrupted: Option<InterruptedTurn>,
     /// Accepted inputs that have an id, by this id.
     pub(super) inputs: BTreeMap<String, TurnForInputId>,

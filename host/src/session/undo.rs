@@ -16,9 +16,9 @@ pub(crate) const UNDONE_TURN_REASON: &str = "undone";
 /// A turn that was removed from the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoneTurn {
-    /// Number of the turn.
+    /// Number of the undone turn.
     pub turn: u32,
-    /// Input of the turn, as it arrived.
+    /// Input of the undone turn, as it arrived.
     pub input: String,
     /// Number of removed messages.
     pub n_messages: usize,

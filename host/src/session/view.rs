@@ -38,7 +38,7 @@ pub struct SessionView {
     pub notices: Vec<String>,
 }
 
-/// One turn.
+/// View of one turn: its input, figures and events.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TurnView {
     /// Number of the turn; 0 for events before the first turn.
@@ -53,7 +53,7 @@ pub struct TurnView {
     /// Digest of the set of plugins that the turn ran with, if that set was one of a fleet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugins: Option<String>,
-    /// Time of the start, in milliseconds since 1970.
+    /// Time at which the turn began, in milliseconds since 1970.
     pub started: i64,
     /// Reason for the end; `None` while the turn is open.
     pub stop: Option<String>,
@@ -61,7 +61,7 @@ pub struct TurnView {
     pub cost_usd: f64,
     /// Tokens of models without a known price.
     pub unpriced_tokens: u64,
-    /// Tokens used.
+    /// Tokens that the turn used.
     pub usage: Usage,
     /// Number of requests to the model.
     pub steps: u32,
@@ -74,7 +74,7 @@ pub struct TurnView {
     pub items: Vec<TurnEventView>,
 }
 
-/// One event of a turn.
+/// Event of a turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct TurnEventView {
     /// Line number of the entry that began the event.
@@ -92,7 +92,7 @@ pub struct TurnEventView {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TurnEventContent {
-    /// A message.
+    /// Message of the conversation.
     Said {
         /// Sender, as the model sees it.
         role: Role,
@@ -111,17 +111,17 @@ pub enum TurnEventContent {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Blob>,
     },
-    /// A tool call.
+    /// Tool call, with the decisions on it and its result.
     Call(Box<CallView>),
     /// A decision of a hook that does not concern a tool call.
     Decision(Decision),
-    /// A request to the model.
+    /// Request to the model, with its usage and cost.
     Step {
         /// Number of the step.
         step: u32,
         /// Name of the requested model.
         model: String,
-        /// Tokens used.
+        /// Tokens that the request and its answer used.
         usage: Usage,
         /// Cost in US dollars, if a price is known.
         cost_usd: Option<f64>,
@@ -129,7 +129,7 @@ pub enum TurnEventContent {
         #[serde(skip_serializing_if = "Option::is_none")]
         aside: Option<String>,
     },
-    /// A subagent.
+    /// Subagent that worked in the turn, with its task and answer.
     Subagent {
         /// Id of the subagent.
         agent: String,
@@ -154,16 +154,16 @@ pub enum TurnEventContent {
         steps: u32,
         /// Cost in US dollars of the tokens with a known price.
         cost_usd: f64,
-        /// Tokens used.
+        /// Tokens that the subagent used.
         usage: Usage,
     },
     /// Messages were replaced: archival, compaction or undo.
     Replaced {
-        /// Reason of the replacement.
+        /// Reason for the replacement, such as `undone`.
         reason: String,
         /// Number of removed messages.
         removed: usize,
-        /// Text that replaces the messages.
+        /// Text that replaces the removed messages.
         summary: String,
         /// Id of the subagent that keeps the removed messages, if they were archived.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +171,7 @@ pub enum TurnEventContent {
     },
     /// The system prompt was recorded. Only its parts are listed, without their texts.
     Prompt {
-        /// Parts in order.
+        /// Parts of the system prompt, in order.
         parts: Vec<PromptRow>,
     },
     /// Event of another kind that users should see.
@@ -184,7 +184,7 @@ pub enum TurnEventContent {
 /// A tool call with its complete history: hooks, decisions and result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CallView {
-    /// Id of the call.
+    /// Id of the tool call.
     pub id: String,
     /// Name of the tool.
     pub tool: String,
@@ -201,7 +201,7 @@ pub struct CallView {
     pub decisions: Vec<Decision>,
     /// Whether the tool began to run.
     pub has_begun: bool,
-    /// Plugin or policy that refused the call.
+    /// Plugin or policy that refused the call, if it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_by: Option<String>,
     /// Run time in milliseconds, once the call ended.
@@ -220,19 +220,19 @@ pub struct CallView {
 /// Decision of a hook that changed something, asked for approval, refused or failed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Decision {
-    /// Name of the plugin.
+    /// Name of the plugin that has the hook.
     pub plugin: String,
-    /// Name of the hook point.
+    /// Name of the extension point of the hook.
     pub point: String,
-    /// Outcome, as in traces.
+    /// Outcome of the hook call, such as `changed` or `blocked`.
     pub outcome: String,
-    /// Names of the changed parts.
+    /// Names of the parts of the payload that the hook changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Reason that the plugin gave for the outcome, or a description of the hook's failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Number of the step, 0 outside one.
+    /// Number of the step within the turn; 0 outside a step.
     pub step: u32,
     /// Time until the hook answered, in microseconds.
     pub micros: f64,

@@ -60,7 +60,7 @@ static FILE_REFERENCE_REGEX: LazyLock<Regex> = LazyLock::new(|| {
 pub struct ToolsAndPluginsForSkill {
     /// Names of the tools, each with the name of the plugin that provides it, if a plugin does.
     pub tools: Vec<(String, Option<String>)>,
-    /// Names of the plugins.
+    /// Names of the plugins that would be available.
     pub plugins: Vec<String>,
 }
 

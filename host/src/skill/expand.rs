@@ -107,7 +107,7 @@ fn split_words(text: &str) -> Vec<String> {
 
 /// Placeholder at the start of a text.
 enum SkillTextPlaceholder<'a> {
-    /// Base directory of the skill.
+    /// Placeholder for the base directory of the skill.
     Folder,
     PluginFolder,
     All,

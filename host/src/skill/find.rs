@@ -37,13 +37,13 @@ pub const SKILL_JSON_FILE_NAME: &str = "SKILL.json";
 pub struct SkillSearchDirectory {
     /// Kind of location that the directory is, such as the user's or a plugin's.
     pub source: Source,
-    /// Trust in the location.
+    /// Trust in the skills of this directory.
     pub trust: Trust,
     /// Path of the directory. With [`Source::Local`], it may be a bundle itself.
     pub path: PathBuf,
     /// Copy of the directory's files in memory. If it is set, the files on disk are not used.
     pub held: Option<Arc<InMemoryFolder>>,
-    /// Installed skills in this folder.
+    /// Records of the installed skills in this directory.
     pub installed: Vec<InstalledSkillRecord>,
     /// Whether single Markdown files in subdirectories are skills too; set for presets of
     /// subagents.

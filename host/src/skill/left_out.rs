@@ -39,11 +39,11 @@ pub struct OmittedSkill {
     pub id: String,
     /// Location where the skill was found.
     pub source: Source,
-    /// Trust in the location.
+    /// Trust in the location where the skill was found.
     pub trust: Trust,
     /// Path of the skill's file.
     pub file: PathBuf,
-    /// Kind of reason.
+    /// Kind of the reason why the skill is not used or is hidden.
     pub cause: SkillOmissionReason,
     /// Reason in words: line and column of the fault and the remedy, or the file that is used
     /// instead.

@@ -80,12 +80,12 @@ impl std::fmt::Display for Source {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillInvocationRule {
-    /// Model and user.
+    /// The model and the user may start the skill.
     #[default]
     Auto,
     /// The user only: the model does not see the skill and may not start it.
     UserOnly,
-    /// Neither model nor user.
+    /// Neither the model nor the user may start the skill.
     Disabled,
 }
 
@@ -93,7 +93,7 @@ pub enum SkillInvocationRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillLifetime {
-    /// The skill ends with its result.
+    /// The skill ends when it has given its result.
     #[default]
     Returning,
     /// The skill stays active until the user ends it.
@@ -114,10 +114,10 @@ pub enum SkillExecutionContext {
 /// Requirements on the machine without which a skill is not useful.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillRequirements {
-    /// Programs, all of which are needed.
+    /// Names of programs, all of which the machine must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<String>,
-    /// Programs, one of which is needed.
+    /// Names of programs, one of which the machine must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub any_bins: Vec<String>,
     /// Environment variables, all of which must be set.
@@ -191,7 +191,7 @@ pub struct SourcePackage {
 pub enum Severity {
     /// A key or a value that has no effect in Rind.
     Note,
-    /// A probable mistake.
+    /// Probable mistake in the file.
     Warning,
     /// A fault: the skill is not loaded, or only the user can start it and it skips no approval
     /// questions.
@@ -201,11 +201,11 @@ pub enum Severity {
 /// Finding about a file of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// Line, from 1.
+    /// Line of the finding in the file, from 1.
     pub line: usize,
-    /// Column, from 1.
+    /// Column of the finding in its line, from 1.
     pub column: usize,
-    /// Severity.
+    /// Severity of the finding.
     pub severity: Severity,
     /// Problem, in one line.
     pub text: String,
@@ -244,7 +244,7 @@ pub struct Skill {
     /// Line of the file where the body begins, from 1.
     #[serde(skip)]
     pub body_line: usize,
-    /// Base directory of the bundle.
+    /// Directory that contains the files of the skill (its bundle).
     pub dir: PathBuf,
     /// Canonical path of the bundle's directory. Files of the bundle are read only while its path
     /// still resolves to this one.
@@ -286,7 +286,7 @@ pub struct Skill {
     /// Description of the arguments, for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
-    /// Lifetime of the skill after it was started.
+    /// Time for which the skill stays active after it was started.
     pub interaction: SkillLifetime,
     /// Conversation in which the skill works.
     pub context: SkillExecutionContext,
@@ -302,7 +302,7 @@ pub struct Skill {
     /// Globs of the files to which the skill applies. If there are any, the skill is omitted from
     /// the catalogue until a matching file is touched.
     pub paths: Vec<String>,
-    /// Requirements on the machine.
+    /// Programs and environment variables that the machine must have.
     pub requires: SkillRequirements,
     /// Descriptions of requirements that are missing on this machine. If there are any, the skill
     /// is omitted from the catalogue.
@@ -314,10 +314,10 @@ pub struct Skill {
     /// Package from which the skill was generated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generated_from: Option<SourcePackage>,
-    /// Version, as written.
+    /// Version of the skill, as written in its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// License, as written.
+    /// License of the skill, as written in its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
     /// Description of requirements on the environment.
@@ -330,7 +330,7 @@ pub struct Skill {
     /// Whether a fault in the file removed the skill's rights: only the user may start it, and it
     /// skips no approval questions.
     pub is_restricted: bool,
-    /// Findings about the file.
+    /// Faults and notes that were found in the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -378,7 +378,7 @@ pub struct UnusableSkill {
     pub file: PathBuf,
     /// Location where the skill was found.
     pub source: Source,
-    /// Trust in the location.
+    /// Trust in the location where the file was found.
     pub trust: Trust,
     /// Findings, at least one of them an error.
     pub diagnostics: Vec<Diagnostic>,

@@ -16,7 +16,7 @@ use crate::grant::held::InMemoryFolder;
 /// Record of an installed skill, with the verified content of its files.
 #[derive(Clone, Debug)]
 pub struct InstalledSkillRecord {
-    /// Directory of the skill.
+    /// Directory of the installed skill.
     pub folder: PathBuf,
     /// Description, for people, of where the skill was installed from.
     pub from: String,

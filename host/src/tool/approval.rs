@@ -21,7 +21,7 @@ use crate::text::escape_to_one_line;
 /// Answer to an approval question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// Allows this call.
+    /// Allows this call only.
     Yes,
     /// Denies the call; the text is shown to the model.
     No(String),
@@ -78,9 +78,9 @@ impl Approver for AllowAllApprover {
 /// session. All texts are single lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionWideToolApproval {
-    /// Name of the tool.
+    /// Name of the tool whose calls are allowed.
     pub tool: String,
-    /// Covered part of the calls, as text.
+    /// Calls of the tool that are allowed, as text.
     pub covers: String,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,

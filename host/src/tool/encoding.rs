@@ -24,7 +24,7 @@ pub(super) enum TextEncoding {
     Utf16 {
         is_big_endian: bool,
     },
-    /// An 8-bit encoding, read as Latin-1.
+    /// 8-bit encoding that is read as Latin-1.
     Latin1,
     /// An 8-bit encoding with bytes that Latin-1 does not use for text, read as Windows-1252.
     Windows1252,

@@ -21,10 +21,10 @@ const MAX_KNOWN_FILES_PER_AGENT: usize = 10_000;
 /// again.
 const MAX_SHOWN_RANGES_PER_FILE: usize = 256;
 
-/// Version of a file.
+/// Version of a file's content, by which a change of the file is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileContentVersion {
-    /// Hash of the content.
+    /// BLAKE3 hash of the file's content.
     Content(blake3::Hash),
     /// Attributes of a file that is too large to hash at every check.
     Stamp {
@@ -99,7 +99,7 @@ struct FileSeenByModel {
     edits: Vec<Arc<str>>,
 }
 
-/// Reason why a write is refused.
+/// Reason why a tool may not write to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileWriteRefusal {
     /// The file exists, and this agent has not read it.

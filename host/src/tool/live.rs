@@ -39,9 +39,9 @@ pub struct RunningToolCallOutputs(
 pub struct RunningOutput {
     /// Agent that makes the call; `main` is the session's own.
     pub agent: String,
-    /// Id of the call.
+    /// Id of the running tool call.
     pub call: String,
-    /// Last lines, with secrets masked and without control characters.
+    /// Last lines of the output, with secrets masked and without control characters.
     pub lines: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl RunningToolCallOutputs {
     }
 }
 
-/// Output of one call.
+/// Output of one running tool call, of which only the end is kept.
 #[derive(Default)]
 pub struct RunningToolCallOutput(Mutex<ToolCallOutputTail>);
 
@@ -126,7 +126,7 @@ impl RunningToolCallOutput {
         end.shown = None;
     }
 
-    /// Adds a piece of output.
+    /// Adds a piece of output of the running call.
     pub fn push(&self, bytes: &[u8]) {
         let mut end = lock_ignoring_poison(&self.0);
         end.shown = None;

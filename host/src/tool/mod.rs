@@ -48,7 +48,7 @@ use crate::point::handle::FileChangeRecorder;
 /// Output of a tool, before it becomes a tool result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// Text that the model reads.
+    /// Content of the result, which the model reads.
     pub content: Parts,
     /// Bytes of the blobs in `content`, in order.
     pub bytes: Vec<Vec<u8>>,
@@ -60,7 +60,7 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// Creates a successful output.
+    /// Creates the output of a successful call.
     #[must_use]
     pub fn ok(content: impl Into<Parts>) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl ToolOutput {
         }
     }
 
-    /// Creates a fault of the tool itself.
+    /// Creates the output of a call in which the tool itself failed, for example by a panic.
     #[must_use]
     pub fn from_fault_content(content: impl Into<Parts>) -> Self {
         Self {
@@ -99,10 +99,10 @@ impl ToolOutput {
     }
 }
 
-/// Context of a running call.
+/// Context that a tool receives for one call.
 #[derive(Clone, Debug)]
 pub struct ToolCtx {
-    /// Caller of the tool.
+    /// Caller of the tool, with the session, turn and agent of the call.
     pub caller: Caller,
     /// Token that is cancelled with the call. A long-running tool must watch it, and must expect
     /// that the host drops the tool's future.

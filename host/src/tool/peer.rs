@@ -61,13 +61,13 @@ const PEER_PROCESS_PIPE_FOLDER_PREFIX: &str = "rind-peer-";
 /// A program that keeps running, and its permissions.
 #[derive(Clone)]
 pub struct PeerProcessSpec {
-    /// Name for messages and the log.
+    /// Name of the program for messages and the log.
     pub name: String,
-    /// Program and arguments.
+    /// Program to start, followed by its arguments.
     pub command: Vec<OsString>,
-    /// Working directory.
+    /// Working directory of the program.
     pub cwd: PathBuf,
-    /// Complete environment.
+    /// Complete environment of the program.
     pub env: Vec<(OsString, OsString)>,
     /// Directories and files that the program may read.
     pub read: Vec<PathBuf>,
@@ -105,9 +105,9 @@ pub struct PeerProcess {
     pub input: PeerProcessStdin,
     /// Lines that the peer writes, without line breaks.
     pub output: Receiver<Vec<u8>>,
-    /// Reason for the end of the peer.
+    /// Watch that reports the reason for the end of the peer.
     pub end: PeerProcessEndWatch,
-    /// Stops the peer when it is dropped.
+    /// Guard that stops the peer when it is dropped.
     pub stop: PeerProcessStopper,
 }
 

@@ -31,7 +31,7 @@ use rule::RuleMatchTarget;
 /// Maximum length of a command part that is quoted in a reason, in bytes.
 const MAX_QUOTED_COMMAND_PART_BYTES: usize = 120;
 
-/// Decision of a rule or a default.
+/// Decision of a rule or a default on a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleDecision {
@@ -47,13 +47,13 @@ pub enum RuleDecision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EffectClassDefaultDecisions {
-    /// Default for tools that only read. Default: allow.
+    /// Decision on calls of tools that only read. Default: allow.
     pub read: RuleDecision,
-    /// Default for tools that change files. Default: ask.
+    /// Decision on calls of tools that change files. Default: ask.
     pub write: RuleDecision,
-    /// Default for tools that run programs. Default: ask.
+    /// Decision on calls of tools that run programs. Default: ask.
     pub execute: RuleDecision,
-    /// Default for tools that talk to the network or to other services. Default: ask.
+    /// Decision on calls of tools that talk to the network or to other services. Default: ask.
     pub external: RuleDecision,
 }
 
@@ -94,9 +94,9 @@ pub struct ToolPolicyOptions {
 /// Verdict on a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolVerdict {
-    /// Run the call.
+    /// The call runs.
     Allow,
-    /// Ask a person before the call runs.
+    /// The user is asked before the call runs.
     Ask,
     /// Do not run the call; the model gets the text as the reason.
     Deny(String),
@@ -107,9 +107,9 @@ pub enum ToolVerdict {
 /// A verdict, and the rule from which it follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Verdict.
+    /// Verdict on the tool call.
     pub verdict: ToolVerdict,
-    /// The rule, default or mode that decided, for display.
+    /// Rule, default or mode that decided, for display.
     pub rule: String,
 }
 
@@ -174,7 +174,7 @@ pub struct ToolPolicy {
     /// command is decided part by part, and runs only if every part may.
     #[serde(default)]
     pub rules: Vec<PolicyRule>,
-    /// Defaults for calls that no rule matches.
+    /// Decisions on calls that no rule matches, by effect class.
     #[serde(default)]
     pub defaults: EffectClassDefaultDecisions,
     /// Modes of this run, from flags and never from a file.
@@ -195,7 +195,7 @@ impl Section for ToolPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ToolCallRuleDecision {
     strictness: RuleStrictness,
-    /// The rule or default, for display.
+    /// Rule or default that decided, for display.
     by: String,
 }
 

@@ -20,7 +20,7 @@ const MAX_CALL_DESCRIPTION_LINE_BYTES: usize = 500;
 const BACKGROUND_COMMAND_NOTE: &str =
     "in the background, until it ends, is stopped, or the session ends";
 
-/// One line of the preview.
+/// Line of the preview of a tool call in an approval question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChangePreviewLine {
     /// Mark in front of the line, such as `$ `, `+ ` or `- `. Never blank, so that no text can

@@ -46,10 +46,10 @@ fn describe_tool_origin(spec: &ToolSpec) -> String {
 #[error("{0}")]
 pub struct ToolRegistrationError(String);
 
-/// One registered tool.
+/// Tool in the registry, with its spec and the check of its arguments.
 #[derive(Clone)]
 pub struct RegisteredTool {
-    /// Implementation of the tool.
+    /// Implementation of the tool, which runs the calls.
     pub tool: SharedTool,
     /// Spec of the tool at registration; later changes of it are ignored.
     pub spec: Arc<ToolSpec>,
@@ -122,7 +122,7 @@ impl ToolRegistry {
         let bytes = spec.description.len();
         if bytes > MAX_TOOL_DESCRIPTION_BYTES {
             return Err(format!(
-                "its description has {bytes} bytes, more than {MAX_TOOL_DESCRIPTION_BYTES}"
+                "the description of the tool has {bytes} bytes, more than {MAX_TOOL_DESCRIPTION_BYTES}"
             ));
         }
         let own = self.entries.values();
@@ -140,7 +140,7 @@ impl ToolRegistry {
         schema::compile_tool_argument_check(&spec.parameters)
     }
 
-    /// Removes the tool of this name.
+    /// Removes the tool with this name and returns it.
     pub fn remove(&mut self, name: &str) -> Option<RegisteredTool> {
         self.entries.remove(name)
     }
@@ -153,7 +153,7 @@ impl ToolRegistry {
         only
     }
 
-    /// Returns the tool of this name.
+    /// Returns the tool with this name; `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
         self.entries.get(name)

@@ -47,10 +47,10 @@ const MAX_GIT_SETTINGS_FILE_BYTES: u64 = 1 << 20;
 /// command, to restore them after it.
 const MAX_SAVED_GIT_SETTINGS_BYTES: u64 = 16 << 20;
 
-/// Suffix of renamed files.
+/// Suffix in the names of files that the host renamed.
 const RENAMED_FILE_NAME_SUFFIX: &str = "refused";
 
-/// Settings files in a git directory.
+/// Names of the settings files in a git directory.
 const GIT_SETTINGS_FILE_NAMES: [&str; 2] = ["config", "config.worktree"];
 
 /// State, before a command, of the files that decide which programs git runs.

@@ -22,7 +22,7 @@ pub use absent::remove_optional_nulls;
 /// Maximum size of a schema as compact JSON, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
-/// Maximum nesting depth of a schema.
+/// Maximum nesting depth of a JSON Schema that the host accepts.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Maximum number of errors that one check reports.
@@ -141,7 +141,7 @@ fn count_regex_patterns(schema: &Value) -> usize {
 pub struct UserSettingsFault {
     /// Keys that lead to the fault, outermost first.
     pub keys: Vec<String>,
-    /// Problem, without its position.
+    /// Description of the fault, without its position.
     pub message: String,
 }
 

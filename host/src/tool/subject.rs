@@ -11,9 +11,9 @@ pub enum Subject {
     /// No subject: rules can only match the tool.
     #[default]
     Any,
-    /// A shell command.
+    /// Shell command that the call runs.
     Command(Command),
-    /// A file of the workspace.
+    /// File of the workspace that the call is about.
     File(WorkspacePath),
     /// A directory of the workspace with everything below it.
     Tree(WorkspacePath),
@@ -50,7 +50,7 @@ impl Subject {
             Self::File(WorkspacePath::Known(path)) | Self::Tree(WorkspacePath::Known(path))
                 if path.len() > MAX_COVER_BYTES =>
             {
-                Err("its path is too long for an `always` answer".to_owned())
+                Err("the path is too long for an `always` answer".to_owned())
             }
             Self::File(WorkspacePath::Known(path)) => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

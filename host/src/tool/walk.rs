@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::workspace::{Workspace, WorkspaceError};
 
-/// Maximum number of entries in one walk.
+/// Maximum number of files and folders in one walk of the workspace.
 const MAX_WALK_ENTRIES: usize = 200_000;
 
-/// Maximum depth, relative to the start of the walk.
+/// Maximum depth of folders, relative to the start of the walk.
 pub(crate) const MAX_WALK_DEPTH: u32 = 64;
 
 /// Maximum size of an ignore file that is read, in bytes.
@@ -42,7 +42,7 @@ pub(crate) enum WalkEntryKind {
 pub(crate) enum WalkEndReason {
     /// The walk visited all entries, or the visitor stopped it.
     Complete,
-    /// The limit on entries was reached.
+    /// The walk ended at the maximum number of entries.
     TooMany,
 }
 

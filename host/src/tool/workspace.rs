@@ -37,7 +37,7 @@ const CANCELLED_READ_GRACE_PERIOD: Duration = Duration::from_millis(100);
 /// [`Workspace::run_blocking_read_only`] from async code.
 #[derive(Debug)]
 pub struct Workspace {
-    /// Canonical path of the root.
+    /// Canonical path of the workspace's root folder.
     root: PathBuf,
     /// Path that the caller passed, made absolute; may contain symlinks.
     given: PathBuf,
@@ -79,7 +79,7 @@ impl Workspace {
         Ok(self)
     }
 
-    /// Returns the canonical absolute path.
+    /// Returns the canonical absolute path of the workspace.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

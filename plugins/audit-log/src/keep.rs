@@ -17,7 +17,7 @@ const LOG_SEGMENT_ROTATION_BYTES: u64 = 128 << 10;
 /// hundred bytes.
 const SEGMENT_TAIL_READ_BYTES: u32 = 8 << 10;
 
-/// Adds lines to the log of the session.
+/// Appends one line per event to the audit log of the session.
 pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     if events.is_empty() {
         return Ok(());
@@ -61,11 +61,11 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A file of the log.
+/// Numbered file of the audit log.
 #[derive(Clone, Copy)]
 struct AuditLogSegmentFile {
     number: u32,
-    /// Size in bytes.
+    /// Size of the file, in bytes.
     size: u64,
 }
 

@@ -6,7 +6,7 @@ use rind_sdk::prelude::Error;
 
 use crate::settings::SafetySettings;
 
-/// Categories and their patterns.
+/// Built-in categories of denied text, each with its patterns.
 const DENIED_CATEGORY_PATTERNS: &[(&str, &[&str])] = &[
     (
         "destructive-command",

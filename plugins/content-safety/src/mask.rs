@@ -6,10 +6,10 @@ use std::ops::Range;
 use crate::settings::{PersonalDataKind, SafetySettings};
 use crate::{addresses, edge, numbers, open};
 
-/// A text with placeholders, and the number of replacements.
+/// Text in which personal data is masked, and the number of replacements.
 #[derive(Debug)]
 pub(crate) struct MaskedText {
-    /// Text with placeholders.
+    /// Text in which placeholders replace personal data.
     pub(crate) text: String,
     /// Number of replacements by kind.
     pub(crate) counts: BTreeMap<PersonalDataKind, usize>,

@@ -5,14 +5,14 @@ use rind_sdk::data;
 /// Settings: data to mask, and text whose output is withheld.
 #[data]
 pub(crate) struct SafetySettings {
-    /// Kinds of data to mask.
+    /// Kinds of personal data to mask.
     pub(crate) mask: Vec<PersonalDataKind>,
     /// Names of the built-in categories of text that must not be shown. A match withholds the
     /// output.
     pub(crate) block: Vec<String>,
     /// Regular expressions for text that must not be shown. A match withholds the output.
     pub(crate) deny: Vec<String>,
-    /// Texts that are never masked.
+    /// Texts that are never masked, although they look like personal data.
     pub(crate) allow: Vec<String>,
 }
 
@@ -22,9 +22,9 @@ pub(crate) struct SafetySettings {
 #[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PersonalDataKind {
-    /// Number of a payment card.
+    /// Payment card number.
     Card,
-    /// Bank account.
+    /// Bank account number (IBAN).
     Iban,
     /// Social security number of the United States.
     Ssn,
@@ -44,7 +44,7 @@ impl SafetySettings {
 }
 
 impl PersonalDataKind {
-    /// Whether data of this kind begins with this byte.
+    /// Whether data of this kind can begin with the byte `first`.
     pub(crate) fn may_begin_with(self, first: u8) -> bool {
         match self {
             Self::Card | Self::Ssn | Self::Ipv4 => first.is_ascii_digit(),
@@ -54,7 +54,7 @@ impl PersonalDataKind {
         }
     }
 
-    /// Returns the placeholder for the data.
+    /// Returns the placeholder that replaces data of this kind.
     pub(crate) fn placeholder(self) -> &'static str {
         match self {
             Self::Card => "[card masked]",

@@ -17,7 +17,7 @@ pub(crate) struct CostLimits<T: Default> {
 }
 
 impl<T: Default + Copy> CostLimits<T> {
-    /// Whether no limit is set.
+    /// Whether neither the turn nor the session has a limit.
     pub(crate) fn is_empty(&self) -> bool {
         self.turn.is_none() && self.session.is_none()
     }

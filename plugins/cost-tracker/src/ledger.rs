@@ -25,7 +25,7 @@ const COST_ROUNDING_TOLERANCE_USD: f64 = 1e-9;
 /// Number of bytes of a tool result that are estimated as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Requests and their usage.
+/// Sums over requests: their number, tokens and cost.
 #[data]
 #[derive(Default, PartialEq)]
 #[serde(default)]
@@ -73,7 +73,7 @@ impl UsageSum {
         self.add_sum(&one);
     }
 
-    /// Adds another sum.
+    /// Adds the numbers of another sum to this one.
     pub(crate) fn add_sum(&mut self, other: &Self) {
         self.requests = self.requests.saturating_add(other.requests);
         self.input = self.input.saturating_add(other.input);
@@ -91,7 +91,7 @@ impl UsageSum {
     }
 }
 
-/// Calls of one tool.
+/// Sums over the calls of one tool.
 #[data]
 #[derive(Default, PartialEq)]
 pub(crate) struct ToolUsageSum {
@@ -110,7 +110,7 @@ pub(crate) struct ToolUsageSum {
     pub(crate) usd: f64,
 }
 
-/// Usage and cost of a session.
+/// Usage and cost of a session, in total and by model, plugin, tool and skill.
 #[data]
 #[derive(Default)]
 #[serde(default)]

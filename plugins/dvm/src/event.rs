@@ -5,10 +5,10 @@ use rind_sdk::serde_json::{self, json};
 use rind_sdk::{data, files, types::Error};
 use sha2::{Digest, Sha256};
 
-/// File of the secret key.
+/// Path of the file with the secret key that signs events.
 const SECRET_KEY_FILE_PATH: &str = "data/key";
 
-/// A Nostr event (NIP-01).
+/// Nostr event: a signed message between clients and relays (NIP-01).
 #[data]
 #[derive(PartialEq, Eq)]
 pub(crate) struct NostrEvent {

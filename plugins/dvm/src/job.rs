@@ -10,13 +10,13 @@ use crate::event::{NostrEvent, NostrEventSigningKey};
 /// Maximum size of the input of a job, in bytes.
 const MAX_JOB_INPUT_BYTES: usize = 64 << 10;
 
-/// Kind of a feedback event (NIP-90).
+/// Kind of the Nostr event that reports the status of a job to its customer (NIP-90).
 const FEEDBACK_EVENT_KIND: u32 = 7000;
 
 /// Difference between the kind of a result and the kind of its request (NIP-90).
 const RESULT_EVENT_KIND_OFFSET: u32 = 1000;
 
-/// Settings of the plugin.
+/// Settings of the plugin: relays, kinds and customers of jobs, and limits.
 #[data]
 #[derive(Default)]
 pub(crate) struct NostrJobSettings {
@@ -77,7 +77,7 @@ pub(crate) fn extract_job_input(event: &NostrEvent) -> Result<String, String> {
     Ok(input)
 }
 
-/// Returns the turn order for a job.
+/// Creates the request to the host for the turn that runs a job.
 pub(crate) fn create_turn_order_for_job(
     input: String,
     id: &str,
@@ -97,7 +97,7 @@ fn create_nostr_tag(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
 }
 
-/// Creates the feedback event for a job.
+/// Creates a signed event that reports the status of a job to its customer.
 pub(crate) fn feedback_event(
     signer: &NostrEventSigningKey,
     job: &NostrEvent,
@@ -113,7 +113,7 @@ pub(crate) fn feedback_event(
     signer.sign_event(FEEDBACK_EVENT_KIND, tags, String::new(), now)
 }
 
-/// Creates the result event for a job.
+/// Creates a signed event that sends the answer of a job to its customer.
 pub(crate) fn result_event(
     signer: &NostrEventSigningKey,
     job: &NostrEvent,

@@ -6,7 +6,7 @@ use rind_sdk::{data, store};
 
 use crate::event::NostrEvent;
 
-/// Maximum number of jobs that are still to do.
+/// Maximum number of jobs that wait to be run.
 pub(crate) const MAX_WAITING_JOBS: usize = 100;
 
 /// Maximum number of done jobs that are remembered.

@@ -44,7 +44,7 @@ mod dvm {
         relays: ConfiguredNostrRelays,
     }
 
-    /// Result of the turn of a job.
+    /// Result of the turn that ran a job.
     enum JobTurnResult {
         Answer(String),
         /// The turn gave no answer, for this reason.

@@ -32,7 +32,7 @@ pub(crate) enum NostrRelayMessage {
     Refused(String, String),
 }
 
-/// A configured relay, connected or not.
+/// Relay from the settings, connected or not.
 struct ConfiguredNostrRelay {
     url: String,
     connection: Option<u32>,
@@ -43,7 +43,7 @@ struct ConfiguredNostrRelay {
     n_forged: u32,
 }
 
-/// All relays of the plugin.
+/// All relays from the settings.
 pub(crate) struct ConfiguredNostrRelays(Vec<ConfiguredNostrRelay>);
 
 impl ConfiguredNostrRelays {
@@ -200,7 +200,7 @@ fn parse_message(text: &str) -> Result<Option<NostrRelayMessage>, ForgedEventErr
         }
         ("OK", id) => {
             let is_taken = parts.get(2) == Some(&Value::Bool(true));
-            // The relay already had the event.
+            // Count a duplicate as accepted: the relay already had the event.
             let is_known = word(3).starts_with("duplicate");
             Ok(Some(match is_taken || is_known {
                 true => NostrRelayMessage::Took(id.to_owned()),

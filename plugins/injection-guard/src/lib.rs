@@ -28,7 +28,7 @@ mod injection_guard {
         skip_tools: Vec<String>,
     }
 
-    /// The name of this plugin.
+    /// Name of this plugin.
     const OWN: &str = "injection-guard";
 
     /// Number of messages that are requested to get the complete conversation: the most that the

@@ -14,7 +14,7 @@ const MAX_MESSAGES_WITH_FINDINGS: usize = 500;
 /// Maximum number of agents for which the id of the last examined message is remembered.
 const MAX_LAST_EXAMINED_MESSAGE_IDS: usize = 64;
 
-/// Finds in one agent's conversation.
+/// Injections that were found in one agent's conversation.
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentInjectionFindings {
@@ -88,7 +88,7 @@ impl AgentInjectionFindings {
         self.finds.contains_key(id)
     }
 
-    /// Remembers the finds of a message.
+    /// Records the injections that were found in the message with this id.
     pub(crate) fn add_message_findings(&mut self, id: &str, finds: &[SuspectedInjection]) {
         let foreign = finds.iter().filter(|find| find.has_non_user_source());
         let words: Vec<String> = foreign.map(SuspectedInjection::describe).collect();

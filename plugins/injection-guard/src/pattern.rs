@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::words::NormalizedTextWord;
 
-/// A parsed pattern.
+/// Parsed pattern of words that a rule searches for.
 pub(crate) struct PhrasePattern {
     steps: Vec<PhrasePatternStep>,
 }
@@ -21,7 +21,7 @@ struct PhrasePatternStep {
 }
 
 impl PhrasePattern {
-    /// Parses a pattern.
+    /// Parses a pattern from its text form.
     pub(crate) fn new(source: &'static str) -> Self {
         let mut steps = Vec::new();
         let mut gap = 0;

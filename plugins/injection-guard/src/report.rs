@@ -4,9 +4,9 @@ use crate::score::InjectionSuspicionReasons;
 
 /// Origin of a text in which a possible injection was found.
 pub(crate) enum SuspiciousTextOrigin {
-    /// Result of a tool.
+    /// Result of the tool with this name.
     Tool(String),
-    /// Text of a plugin.
+    /// Text of the plugin with this name.
     Plugin(String),
     /// Summary that replaces earlier messages.
     Summary,
@@ -18,11 +18,12 @@ pub(crate) enum SuspiciousTextOrigin {
     User,
 }
 
-/// A suspicious text and its origin.
+/// Suspicious text, with its origin and the reasons for suspicion.
 pub(crate) struct SuspectedInjection {
-    /// Origin of the text.
+    /// Origin of the suspicious text.
     pub(crate) place: SuspiciousTextOrigin,
-    /// Result of [`find_injection_signs`](crate::score::find_injection_signs).
+    /// Reasons for the suspicion, from
+    /// [`find_injection_signs`](crate::score::find_injection_signs).
     pub(crate) suspicion: InjectionSuspicionReasons,
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn refusal_text(known: &[String]) -> String {
     )
 }
 
-/// Returns the notice for the person.
+/// Returns the notice that informs the user of a suspicious text.
 pub(crate) fn format_user_notice(find: &SuspectedInjection) -> String {
     format!(
         "possible prompt injection in {}: {:?}",

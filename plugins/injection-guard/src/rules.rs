@@ -17,7 +17,7 @@ pub(crate) enum SuspiciousPhraseKind {
     Secrets,
     /// Phrase that addresses a model and not a human reader.
     Addressed,
-    /// Orders to the reader.
+    /// Phrase that orders the reader to do something.
     Orders,
     /// Phrase by which the text claims authority over the model.
     Authority,
@@ -25,15 +25,15 @@ pub(crate) enum SuspiciousPhraseKind {
     Encoded,
     /// HTML comment, which a reader does not see, with other signs in it.
     Comment,
-    /// Invisible characters.
+    /// Characters that are invisible to people.
     Hidden,
 }
 
 impl SuspiciousPhraseKind {
-    /// Number of kinds.
+    /// Number of kinds of suspicious phrases.
     pub(crate) const COUNT: usize = Self::Hidden as usize + 1;
 
-    /// Describes the kind.
+    /// Returns the reason for suspicion that this kind of phrase gives, as a clause.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Override => "it says to drop earlier instructions",
@@ -51,11 +51,11 @@ impl SuspiciousPhraseKind {
     }
 }
 
-/// One rule.
+/// Rule that finds one kind of suspicious phrase.
 pub(crate) struct InjectionRule {
-    /// Kind of sign.
+    /// Kind of phrase that the rule finds.
     pub(crate) kind: SuspiciousPhraseKind,
-    /// Weight of the sign.
+    /// Weight of the phrase in the sum that decides whether a text is suspicious.
     pub(crate) weight: f32,
     /// Whether the sign has its full weight only if the phrase is an order ("ignore …", not "models
     /// ignore …").
@@ -94,7 +94,7 @@ use SuspiciousPhraseKind::{
     Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets,
 };
 
-/// Rules with patterns of words.
+/// Rules that find suspicious phrases by patterns of words.
 pub(crate) const INJECTION_PHRASE_RULES: &[InjectionRule] = &[
     create_instruction_rule(
         Override,
@@ -358,7 +358,7 @@ pub(crate) const ATTACK_DISCUSSION_WORD_PREFIXES: &[&str] = &[
     "threat*",
 ];
 
-/// Words after which a verb is an order.
+/// Words after which a verb counts as an order, such as `please`.
 pub(crate) const WORDS_PRECEDING_IMPERATIVE_VERB: &[&str] = &[
     "please",
     "now",

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::pattern::SentenceWordAccess;
 
-/// One word.
+/// Word of a text, normalized for comparison.
 #[derive(Debug)]
 pub(crate) struct NormalizedTextWord<'a> {
     /// The word in lower case, with look-alike letters replaced by Latin ones.
@@ -125,10 +125,10 @@ const OTHER_ASCII_CHARACTER_KIND: u8 = 8;
 const CHARACTER_KINDS_WITHIN_WORDS: u8 =
     LOWERCASE_OR_DIGIT_KIND | CAPITAL_LETTER_KIND | APOSTROPHE_CHARACTER_KIND;
 const WORD_SEPARATOR_KINDS: u8 = OTHER_ASCII_CHARACTER_KIND | APOSTROPHE_CHARACTER_KIND;
-/// Kind of a non-ASCII character.
+/// Kind of all non-ASCII characters, as a bit.
 const NON_ASCII_CHARACTER_KIND: u8 = 16;
 
-/// Kind of each byte.
+/// Kind of character for each byte.
 const CHARACTER_KIND_BY_BYTE: [u8; 256] = {
     let mut kinds = [NON_ASCII_CHARACTER_KIND; 256];
     let mut byte = 0;
@@ -182,7 +182,7 @@ struct WordStartContext {
     goes_on_below: bool,
 }
 
-/// Kinds of quotes that are open.
+/// State of the quotes that are open at a position in the text.
 #[derive(Default)]
 struct UnclosedQuoteState {
     straight: bool,

@@ -2,7 +2,7 @@
 
 use rind_sdk::data;
 
-/// The operator's settings.
+/// Settings of the plugin: when repetitions lead to a warning or a refusal.
 #[data]
 pub(crate) struct LoopSettings {
     /// Number of edits of the same file from which the model is warned.
@@ -14,7 +14,7 @@ pub(crate) struct LoopSettings {
     pub(crate) block_after: Option<u32>,
     /// `turn` if the count of edits restarts in each turn, else `session`.
     pub(crate) scope: String,
-    /// Tools that edit a file.
+    /// Names of the tools that edit a file.
     pub(crate) tools: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct RepeatedCall {
     what: u64,
     /// Turn of the last repetition; `None` if repetitions are counted across turns.
     turn: Option<u32>,
-    /// Number of repetitions, the first one included.
+    /// Number of times that the call or edit was made, the first time included.
     pub(crate) times: u32,
 }
 
@@ -53,13 +53,13 @@ impl RepeatedCall {
     }
 }
 
-/// Advice for the model and the person.
+/// Advice on repeated calls, for the model and the user.
 pub(crate) struct LoopDetectionAdvice {
-    /// Text for the model.
+    /// Text of the advice for the model.
     pub(crate) text: String,
-    /// Notice for the person.
+    /// Text of the notice for the user.
     pub(crate) notice: String,
-    /// Whether the call is refused.
+    /// Whether the repeated call is refused.
     pub(crate) refuse: bool,
 }
 

@@ -42,7 +42,7 @@ mod memory {
         memories: Vec<Memory>,
     }
 
-    /// One memory.
+    /// Memory that an implementer of the point `recall` returns.
     #[data]
     struct Memory {
         text: String,

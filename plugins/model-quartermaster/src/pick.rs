@@ -6,7 +6,7 @@ use rind_sdk::data;
 
 use crate::stats::{ModelStat, TaskStats};
 
-/// A model that may be picked.
+/// Model that may be picked, with its prices and latency.
 #[data]
 pub(crate) struct ModelCandidate {
     pub(crate) name: String,
@@ -18,7 +18,7 @@ pub(crate) struct ModelCandidate {
     pub(crate) latency_ms: Option<f64>,
 }
 
-/// The operator's settings.
+/// Settings of the plugin: the candidate models, and thresholds for choosing one.
 #[data]
 pub(crate) struct ModelSelectionSettings {
     pub(crate) models: Vec<ModelCandidate>,
@@ -42,15 +42,16 @@ impl ModelSelectionSettings {
 /// Decision about the model of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TurnModelDecision {
-    /// Keep the current model.
+    /// Keeps the current model.
     Defer,
-    /// Keep the current model, and notify the user that the model with this name would be better.
+    /// Keeps the current model, and notifies the user that the model with this name would be
+    /// better.
     Suggest(String),
-    /// Use this model.
+    /// Uses the model with this name.
     Enforce(String),
 }
 
-/// A decision and its reason.
+/// Decision about the model of a turn, with its reason.
 pub(crate) struct ModelDecisionWithReason {
     pub(crate) action: TurnModelDecision,
     pub(crate) why: String,

@@ -16,7 +16,7 @@ const CONFIDENCE_95_PERCENT_Z_SCORE: f64 = 1.96;
 #[data]
 #[derive(Default, PartialEq)]
 pub(crate) struct ModelStat {
-    /// Number of turns.
+    /// Number of turns that are included in the sums.
     pub(crate) n: f64,
     /// Number of turns that went well.
     pub(crate) good: f64,
@@ -26,7 +26,7 @@ pub(crate) struct ModelStat {
     pub(crate) millis: f64,
 }
 
-/// Figures of one turn.
+/// Tokens, requests, duration and success of one turn.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FinishedTurnStats {
     pub(crate) is_good: bool,
@@ -77,7 +77,7 @@ impl ModelStat {
     }
 }
 
-/// Statistics by kind, then by model.
+/// Statistics of turns, by kind of task and then by model.
 #[data]
 #[derive(Default)]
 #[serde(transparent)]

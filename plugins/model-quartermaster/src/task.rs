@@ -8,7 +8,7 @@ use crate::stats::FinishedTurnStats;
 /// Maximum size, in bytes, of a short and of a medium input. Larger inputs count as `long`.
 const INPUT_SIZE_CLASS_MAX_BYTES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
 
-/// Running turn of an agent.
+/// Turn of an agent that has not ended, with its kind of task and model.
 #[data]
 pub(crate) struct RunningTurn {
     pub(crate) turn: u32,

@@ -15,7 +15,7 @@ const SHELL_KEYWORDS_BEFORE_COMMAND: &[&str] =
 /// Maximum nesting depth of `bash -c` commands that are parsed.
 const MAX_NESTED_BASH_COMMAND_DEPTH: usize = 4;
 
-/// A simple command of a shell line.
+/// Simple command in a shell command line.
 #[derive(Debug)]
 pub(crate) struct ShellLineCommand {
     /// Words without quotes, wrappers and assignments. The first is the base name of the program.
@@ -24,7 +24,7 @@ pub(crate) struct ShellLineCommand {
     pub(crate) decides: bool,
 }
 
-/// Operator after a command.
+/// Shell operator that follows a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandOperator {
     /// `&&`, or the parenthesis or backtick that begins or ends a group of commands.

@@ -5,20 +5,20 @@ use rind_sdk::serde_json::Value;
 
 use crate::check::is_check_failure_propagated;
 
-/// Maximum number of files that an objection names.
+/// Maximum number of files that the reason for rejecting an answer names.
 const MAX_FILES_IN_REJECTION_REASON: usize = 20;
 
 /// Maximum length in characters of a command that an objection quotes.
 const MAX_QUOTED_COMMAND_CHARS: usize = 120;
 
-/// The operator's settings.
+/// Settings of the plugin: which calls are edits and which are checks.
 #[data]
 pub(crate) struct ChecklistSettings {
-    /// Tools that edit a file.
+    /// Names of the tools that edit a file.
     pub(crate) edit_tools: Vec<String>,
-    /// Tools that run a shell command.
+    /// Names of the tools that run a shell command.
     pub(crate) command_tools: Vec<String>,
-    /// Tools that run a check.
+    /// Names of the tools that run a check.
     pub(crate) check_tools: Vec<String>,
     /// Patterns of shell commands that run a check.
     pub(crate) checks: Vec<String>,
@@ -29,11 +29,11 @@ pub(crate) struct ChecklistSettings {
 /// Effect of a tool call on the progress of the turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ToolCallProgressEffect {
-    /// An edit of this file.
+    /// Edit of the file with this path.
     Edit(String),
-    /// A check that passed.
+    /// Check that passed.
     Check,
-    /// A check that failed, or whose result is unknown.
+    /// Check that failed, or whose result is unknown.
     Unproven(FailedOrInconclusiveCheck),
     /// Neither an edit nor a check.
     Other,
@@ -43,7 +43,7 @@ pub(crate) enum ToolCallProgressEffect {
 #[data]
 #[derive(PartialEq, Eq)]
 pub(crate) struct FailedOrInconclusiveCheck {
-    /// Command line, or name of the tool.
+    /// Command line of the check, or name of the tool that ran it.
     what: String,
     /// Whether the check is taken as failed. If false, its result is unknown, because the shell
     /// line succeeded but need not fail if the check fails.
@@ -96,7 +96,7 @@ impl ToolCallProgressEffect {
     }
 }
 
-/// Progress of one agent's turn.
+/// Edits and checks in the current turn of one agent.
 #[data]
 #[derive(Default)]
 pub(crate) struct TurnProgress {
@@ -210,11 +210,11 @@ impl TurnProgress {
     }
 }
 
-/// Reason for rejecting an answer.
+/// Reason why the plugin rejects the answer of a turn.
 pub(crate) struct AnswerRejectionReason {
-    /// Text for the model.
+    /// Text of the reason for the model.
     pub(crate) to_model: String,
-    /// Text for the person.
+    /// Text of the reason for the user.
     pub(crate) to_person: String,
 }
 

@@ -11,7 +11,7 @@ const MAX_NOTES_PER_PROJECT: usize = 500;
 /// Maximum number of projects whose folders have the same name.
 const MAX_PROJECTS_WITH_SAME_NAME: usize = 50;
 
-/// One note.
+/// Note about a project.
 #[data]
 pub(crate) struct Note {
     /// Text of the note.
@@ -30,7 +30,7 @@ pub(crate) struct NoteFile {
     is_new: bool,
 }
 
-/// First line of a note file.
+/// First line of a file with notes.
 #[data]
 struct NoteFileHeader {
     workspace: String,
@@ -151,7 +151,7 @@ fn extract_search_words(text: &str) -> BTreeSet<String> {
     long.map(str::to_lowercase).collect()
 }
 
-/// Lists notes with their numbers.
+/// Returns the notes as a list with their numbers.
 pub(crate) fn format_note_list(notes: &[Note]) -> String {
     if notes.is_empty() {
         return "Nothing is remembered of this project.".to_owned();

@@ -13,7 +13,7 @@ const NEXT_TOOL_COUNT_HALVING_THRESHOLD: u32 = 200;
 /// ones are kept.
 const MAX_NEXT_TOOLS_PER_SEQUENCE: usize = 12;
 
-/// The operator's settings.
+/// Settings of the plugin: when it suggests the next tool.
 #[data]
 pub(crate) struct NextToolSuggestionSettings {
     /// Minimum share, from 0 to 1, of the cases after a sequence in which the tool came next, for
@@ -21,7 +21,7 @@ pub(crate) struct NextToolSuggestionSettings {
     pub(crate) confidence: f64,
     /// Minimum number of cases that were counted after a sequence, for a suggestion.
     pub(crate) observations: u32,
-    /// Whether to show suggestions.
+    /// Whether the plugin suggests the next tool.
     pub(crate) suggest: bool,
 }
 
@@ -37,26 +37,26 @@ pub(crate) struct NextToolSuggestionSettings {
 #[serde(transparent)]
 pub(crate) struct NextToolCounts(BTreeMap<String, u32>);
 
-/// The tool that came next most often.
+/// Tool that came next most often after a sequence of tools.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MostFrequentNextTool {
-    /// Name of the tool.
+    /// Name of the tool that came next most often.
     pub(crate) tool: String,
     /// Number of times that this tool came directly after the preceding tools.
     pub(crate) times: u32,
-    /// Number of times any tool came next.
+    /// Number of times that any tool came next.
     pub(crate) total: u32,
 }
 
 impl NextToolCounts {
-    /// Returns the sum of all counts.
+    /// Returns the number of times that any tool came next.
     pub(crate) fn total_count(&self) -> u32 {
         self.0
             .values()
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Counts that a tool came next.
+    /// Adds one to the count of the tool that came next.
     pub(crate) fn increment_tool_count(&mut self, tool: &str) {
         self.add_to_tool_count(tool, 1);
     }

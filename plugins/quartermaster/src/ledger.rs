@@ -173,7 +173,7 @@ fn split_sequence_key(key: &str) -> (&str, &str) {
     names.rsplit_once('/').unwrap_or(("", names))
 }
 
-/// Returns the store key of a tool.
+/// Returns the store key of the counts of a tool.
 fn tool_store_key(tool: &str) -> String {
     format!("{TOOL_SEQUENCE_STORE_KEY_PREFIX}{tool}")
 }

@@ -19,7 +19,7 @@ pub(crate) struct AgentTurnHistory {
     last: (u32, String),
     /// Tools that the agent called last in this turn: at most two, oldest first.
     tools: Vec<String>,
-    /// Step of the last suggestion.
+    /// Number of the step in which the last suggestion was made.
     suggested_in: u32,
     /// Texts of the suggestions that the plugin has made in this turn.
     suggested: Vec<String>,

@@ -14,7 +14,7 @@ use crate::job::{RESULT_FILE_NAME_SUFFIX, is_job_name, job_stem};
 /// State of a job that succeeded, and name of the subfolder for such jobs.
 pub(crate) const DONE_JOBS_FOLDER_NAME: &str = "done";
 
-/// Subfolder of claimed jobs.
+/// Name of the subfolder for claimed jobs.
 const CLAIMED_JOBS_FOLDER_NAME: &str = "claimed";
 
 /// Maximum number of entries that are read from a folder.
@@ -34,7 +34,7 @@ pub(crate) struct ClaimedJob {
     pub(crate) name: String,
 }
 
-/// Result of a job.
+/// Result of a job, as stored in its result file.
 #[data]
 #[derive(Default)]
 pub(crate) struct JobResult {
@@ -123,7 +123,7 @@ impl QueueFolder {
         }
     }
 
-    /// Returns the path of a claimed job.
+    /// Returns the path of a claimed job's file.
     pub(crate) fn claimed_job_path(&self, job: &ClaimedJob) -> PathBuf {
         let name = format!("{}~{}", job.id, job.name);
         self.root.join(CLAIMED_JOBS_FOLDER_NAME).join(name)

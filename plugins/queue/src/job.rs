@@ -9,7 +9,7 @@ use rind_sdk::turns::TurnOrder;
 /// Maximum size of a job's file, in bytes.
 pub(crate) const MAX_JOB_FILE_BYTES: u64 = 1 << 20;
 
-/// Suffix of the names of results.
+/// Suffix of the names of files with results of jobs.
 pub(crate) const RESULT_FILE_NAME_SUFFIX: &str = ".result.json";
 
 /// Default settings of jobs. A job may lower the cost limit, but not raise it.
@@ -37,7 +37,7 @@ struct JobFile {
 /// Maximum length of a job's name in bytes, so that the name with an id is still a valid file name.
 const MAX_JOB_NAME_BYTES: usize = 180;
 
-/// Whether a file of this name is a job.
+/// Whether a file with this name is a job of the queue.
 pub(crate) fn is_job_name(name: &str) -> bool {
     let is_job = name.ends_with(".md") || name.ends_with(".json");
     is_job

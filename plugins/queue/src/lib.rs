@@ -28,7 +28,7 @@ mod queue {
     /// Number of failed attempts to run a job's turn after which the job fails.
     const MAX_TRIES: u32 = 3;
 
-    /// Result of the turn of a job.
+    /// Result of the turn that ran a job.
     enum JobTurnResult {
         Report(TurnReport),
         /// The job is invalid, or its turn could not be run, for this reason.
@@ -37,7 +37,7 @@ mod queue {
         Later,
     }
 
-    /// Returns the path of the queue's folder in `std::fs`.
+    /// Returns the path at which `std::fs` finds the queue's folder.
     fn folder_path() -> String {
         match cfg!(target_family = "wasm") {
             true => "/workspace/queue".to_owned(),

@@ -4,7 +4,7 @@
 mod todo {
     use rind_sdk::prelude::*;
 
-    /// State key of the list.
+    /// Key of the list of tasks in the session's state.
     const TASK_LIST_STATE_KEY: &str = "tasks";
 
     /// Maximum number of tasks; a longer list is refused.

@@ -29,7 +29,7 @@ pub(crate) fn store_text(text: &str) -> Result<String, Error> {
     }
 }
 
-/// Returns the text of a handle.
+/// Returns the stored tool output with this handle, such as `out-3`.
 pub(crate) fn get_output(handle: &str) -> Result<String, Error> {
     let number = handle
         .strip_prefix("out-")

@@ -9,7 +9,7 @@ const MAX_ROWS_PER_ANSWER: usize = 2000;
 
 /// Arguments of `read_output`, without the handle that names the stored output.
 pub(crate) struct OutputRowsRequest<'a> {
-    /// First row, counted from 1.
+    /// Number of the first row to return, from 1.
     pub(crate) offset: usize,
     /// Maximum number of rows to return.
     pub(crate) limit: usize,

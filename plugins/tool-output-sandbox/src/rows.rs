@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Maximum size of a row, in bytes: longer lines continue in the next row.
 pub(crate) const MAX_ROW_BYTES: usize = 1000;
 
-/// The operator's settings.
+/// Settings of the plugin: which outputs are replaced by a preview, and its size.
 #[data]
 pub(crate) struct SandboxSettings {
     /// Size in bytes above which a result is replaced by a preview.

@@ -4,7 +4,7 @@ use rind_sdk::http::{Request, Response};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{self, Value};
 
-/// Configured search engine.
+/// Search engine that the settings select.
 #[data]
 #[derive(Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
@@ -13,7 +13,7 @@ pub(crate) enum SearchEngine {
     None,
     /// The API of Brave Search.
     Brave,
-    /// A SearXNG server.
+    /// SearXNG server.
     Searxng,
 }
 

@@ -8,7 +8,7 @@ use rind_sdk::serde_json::{self, Value};
 /// hash.
 const MAX_SESSION_NAME_BYTES: usize = 40;
 
-/// Settings of the plugin.
+/// Settings of the plugin: which events run a turn, and how.
 #[data]
 pub(crate) struct WebhookSettings {
     pub(crate) prompt: String,
@@ -21,7 +21,7 @@ pub(crate) struct WebhookSettings {
     pub(crate) max_cost_usd: f64,
 }
 
-/// An event for which a turn is run.
+/// Event for which a turn is run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct AcceptedWebhookEvent {
     pub(crate) input: String,

@@ -16,7 +16,7 @@ mod webhook {
     /// Store key of the ids of accepted events, the oldest first.
     const TAKEN: &str = "taken";
 
-    /// Maximum number of ids in the store.
+    /// Maximum number of event ids that the store keeps.
     const MAX_TAKEN: usize = 1000;
 
     /// Pause before trying again to run a turn that was refused, for example because too many turns
@@ -59,7 +59,7 @@ mod webhook {
         schedule_next_run(&format!("{} {}: {first}", report.session, report.state))
     }
 
-    /// Runs the turn of an event.
+    /// Runs a turn whose input comes from an event.
     fn run_turn(
         event: &AcceptedWebhookEvent,
         settings: &WebhookSettings,

@@ -63,7 +63,8 @@ pub fn get<T: DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
     let Some(text) = host::get(key) else {
         return Ok(None);
     };
-    let value = serde_json::from_str(&text)
-        .map_err(|error| Error::Failed(format!("config {key:?}: {error}")))?;
+    let value = serde_json::from_str(&text).map_err(|error| {
+        Error::Failed(format!("the setting {key:?} has the wrong type: {error}"))
+    })?;
     Ok(Some(value))
 }

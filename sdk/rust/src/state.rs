@@ -50,7 +50,11 @@ pub fn get_json<T: DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
 }
 
 fn parse<T: DeserializeOwned>(key: &str, text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| Error::Failed(format!("state {key:?}: {error}")))
+    serde_json::from_str(text).map_err(|error| {
+        Error::Failed(format!(
+            "the value of {key:?} in the session state has the wrong type: {error}"
+        ))
+    })
 }
 
 /// Sets a key to any value that can be written as JSON.

@@ -51,8 +51,11 @@ pub fn get_json<T: DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
     let Some(text) = get(key)? else {
         return Ok(None);
     };
-    let value = serde_json::from_str(&text)
-        .map_err(|error| Error::Failed(format!("store {key:?}: {error}")))?;
+    let value = serde_json::from_str(&text).map_err(|error| {
+        Error::Failed(format!(
+            "the value of {key:?} in the store has the wrong type: {error}"
+        ))
+    })?;
     Ok(Some(value))
 }
 

@@ -78,7 +78,7 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// The thread that runs the case panicked.
-    #[error("the case panicked")]
+    #[error("the test case panicked")]
     Panicked,
 }
 
@@ -161,7 +161,7 @@ impl Plugin {
         if ran.is_empty() {
             let folder = self.folder.join("tests");
             return Err(Error::Failed(format!(
-                "there is no case in {}",
+                "there is no test case in {}",
                 folder.display()
             )));
         }

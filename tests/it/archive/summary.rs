@@ -58,8 +58,8 @@ async fn without_an_answer_the_next_turns_try_again_and_the_third_archives_witho
     let table = [
         (failing, "the model gave no answer"),
         (refused, "the provider held the answer back"),
-        (Reply::text(" "), "the model wrote nothing"),
-        (slow, "it took longer than 1 s"),
+        (Reply::text(" "), "the model wrote no summary"),
+        (slow, "the summary took longer than 1 s"),
     ];
     for (answer, why) in table {
         let mut setup = with_summary(reads(5), answer);

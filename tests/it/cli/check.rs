@@ -96,7 +96,7 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     assert_snapshot!(twelve().run(&["plugin", "check", "wrong"]).screen(), @r#"
     exit 1
     ---- stdout
-    wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which needs version 0.9.0 of the plugin contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
+    wrong/ahead/hello.wasm: the component imports `rind:plugin/types@0.9.0`, which needs version 0.9.0 of the plugin contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
     wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
     wrong/drifted/hello.wasm: its sources have changed since it was built: build it again with `rind plugin build wrong/drifted` [component]
     wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]

@@ -57,7 +57,7 @@ fn an_archive_with_more_than_its_list_shows_is_refused() {
     fs::write(&path, [bytes.clone(), bytes.clone()].concat()).unwrap();
     refused(&rind, &path, "data after its end");
     fs::write(&path, [bytes.clone(), b"text".to_vec()].concat()).unwrap();
-    refused(&rind, &path, "it is truncated");
+    refused(&rind, &path, "the archive is truncated");
     let mut tar = Vec::new();
     std::io::copy(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut tar).unwrap();
     let mut file = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::fast());
@@ -70,15 +70,30 @@ fn an_archive_with_more_than_its_list_shows_is_refused() {
 fn archives_that_lead_out_of_themselves_are_refused() {
     let rind = Rind::default();
     for (name, kind, target, what) in [
-        ("../x", EntryType::Regular, "", "it has `..` in it"),
+        (
+            "../x",
+            EntryType::Regular,
+            "",
+            "a path with `..` is not allowed",
+        ),
         (
             "prompts/../../x",
             EntryType::Regular,
             "",
-            "it has `..` in it",
+            "a path with `..` is not allowed",
         ),
-        ("/tmp/x", EntryType::Regular, "", "it is absolute"),
-        ("..", EntryType::Directory, "", "it has `..` in it"),
+        (
+            "/tmp/x",
+            EntryType::Regular,
+            "",
+            "an absolute path is not allowed",
+        ),
+        (
+            "..",
+            EntryType::Directory,
+            "",
+            "a path with `..` is not allowed",
+        ),
         ("prompts", EntryType::Symlink, "/etc", "is a link"),
         ("prompts/a", EntryType::Link, "plugin.toml", "is a link"),
         (
@@ -158,7 +173,7 @@ fn packed_files_without_a_manifest_with_two_or_torn_are_refused() {
     }
     for (path, what) in [
         ("plugin.toml", "it contains `plugin.toml` twice"),
-        ("../x", "it has `..` in it"),
+        ("../x", "a path with `..` is not allowed"),
         (
             table["component"].as_str().unwrap(),
             "contains its component twice",

@@ -61,11 +61,15 @@ async fn documents_of_npm_that_lie_are_refused() {
             "lists hello@0.2.0",
         ),
         (dist, json!({}), "does not have npm's format"),
-        (&at_integrity, json!(null), "it has no SHA-512"),
+        (
+            &at_integrity,
+            json!(null),
+            "the field has no SHA-512 digest",
+        ),
         (
             &at_integrity,
             json!("sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="),
-            "it has no SHA-512",
+            "the field has no SHA-512 digest",
         ),
         (&at_integrity, json!("sha512-AAAA"), "is not 64 bytes"),
         (
@@ -440,11 +444,11 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
     let table: Vec<(Vec<u8>, &str)> = vec![
         (
             tarball(&[good, ("package/../../x", regular, b"")]),
-            "`package/../../x` is refused: it has `..` in it",
+            "`package/../../x` is refused: a path with `..` is not allowed",
         ),
         (
             tarball(&[good, ("/etc/x", regular, b"")]),
-            "`/etc/x` is refused: it is absolute",
+            "`/etc/x` is refused: an absolute path is not allowed",
         ),
         (
             tarball(&[good, ("package/a\x1bb", regular, b"")]),
@@ -489,7 +493,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
         ),
         (
             tarball(&[good, ("package/hello.wasm.minisig", regular, &[b'x'; 9000])]),
-            "it has 9000 bytes",
+            "the signature has 9000 bytes",
         ),
     ];
     for (bytes, what) in table {
@@ -544,7 +548,7 @@ async fn references_and_versions_that_are_none_are_refused_before_anything_is_as
         refused(
             &rind,
             &ran,
-            "it contains version 0.1.0 of hello, but the package and the plugin must have the same version",
+            "the package contains version 0.1.0 of hello, but the package and the plugin must have the same version",
         );
     }
 }

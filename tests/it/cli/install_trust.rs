@@ -115,7 +115,9 @@ fn files_that_are_not_those_that_were_installed_are_refused_until_they_are_resto
             fs::rename(&place, &keep).unwrap();
             std::os::unix::fs::symlink(&keep, &place).unwrap();
         }),
-        ("its folder is gone", &|| fs::remove_file(&place).unwrap()),
+        ("the folder of the package is gone", &|| {
+            fs::remove_file(&place).unwrap()
+        }),
     ];
     for (why, attempt) in attempts {
         attempt();

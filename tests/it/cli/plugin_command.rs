@@ -40,7 +40,7 @@ fn a_command_of_a_plugin_shows_text_or_starts_a_turn() {
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (new)
-    error: the command `/fail` of plugin `asker` failed: it reported an error: it is closed\u{1b}[2K
+    error: the command `/fail` of plugin `asker` failed: the call reported an error: it is closed\u{1b}[2K
     ");
     assert_snapshot!(rind.run(&["run", "/start"]).screen(), @r"
     exit 2

@@ -126,8 +126,8 @@ fn a_failure_is_a_line_with_its_reason_and_the_next_run() {
     serving.signal("TERM");
     let ran = serving.end().exits(130);
     for line in [
-        "bad failed: it reported an error: the well is dry\\u{1b}[2K · runs again in 1.0 s\n",
-        "bad failed: it reported an error: the well is dry\\u{1b}[2K · 2 times in a row · runs again in 2.0 s\n",
+        "bad failed: the call reported an error: the well is dry\\u{1b}[2K · runs again in 1.0 s\n",
+        "bad failed: the call reported an error: the well is dry\\u{1b}[2K · 2 times in a row · runs again in 2.0 s\n",
     ] {
         assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);
     }

@@ -148,7 +148,7 @@ fn a_skill_that_is_made_is_in_order_and_its_dangling_references_are_found() {
         rind.run(&["skill", "new", "Bad"])
             .exits(2)
             .stderr
-            .contains("cannot be a name")
+            .contains("cannot be the name")
     );
     assert!(
         rind.run(&["skill", "new", "help"])

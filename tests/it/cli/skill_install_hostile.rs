@@ -54,15 +54,27 @@ fn archive(rind: &Rind, name: &str, kind: EntryType, target: &str, mode: u32) ->
 fn archives_that_lead_out_of_themselves_or_hold_no_plain_files_are_refused() {
     let rind = Rind::default();
     for (name, kind, target, mode, what) in [
-        ("../x", EntryType::Regular, "", 0o644, "it has `..` in it"),
+        (
+            "../x",
+            EntryType::Regular,
+            "",
+            0o644,
+            "a path with `..` is not allowed",
+        ),
         (
             "review/../../x",
             EntryType::Regular,
             "",
             0o644,
-            "it has `..` in it",
+            "a path with `..` is not allowed",
         ),
-        ("/tmp/x", EntryType::Regular, "", 0o644, "it is absolute"),
+        (
+            "/tmp/x",
+            EntryType::Regular,
+            "",
+            0o644,
+            "an absolute path is not allowed",
+        ),
         (
             "review/a",
             EntryType::Symlink,
@@ -244,7 +256,7 @@ fn archives_without_an_end_or_with_more_behind_it_are_refused() {
         [packed(&plain(&[text], true)), b"text".to_vec()].concat(),
     )
     .unwrap();
-    refused(&rind, &path, "it is truncated");
+    refused(&rind, &path, "the archive is truncated");
     // Two members that together hold one complete archive are both read.
     let members = [
         packed(&plain(&[text], false)),
@@ -575,13 +587,13 @@ fn repositories_with_links_submodules_paths_that_lead_out_and_too_much_are_refus
     in_skill(("160000", "license-sub", &head));
     refused(&rind, &source, "`review/license-sub` is a submodule");
     in_skill(("100644", "..", &text));
-    refused(&rind, &source, "it has `..` in it");
+    refused(&rind, &source, "a path with `..` is not allowed");
     let inner = tree(&source, &[skill]);
     commit_of(&tree(
         &source,
         &[("100644", "/etc/x", &text), ("40000", "review", &inner)],
     ));
-    refused(&rind, &source, "it is absolute");
+    refused(&rind, &source, "an absolute path is not allowed");
 
     let many: String = (0..60_000)
         .map(|n| format!("100644 blob {text}\t{n}\n"))

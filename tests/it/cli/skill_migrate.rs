@@ -198,7 +198,7 @@ fn a_file_with_faults_that_nobody_but_its_author_can_correct_stays() {
         .unwrap();
     let ran = rind.run(&["skill", "migrate", "./pipe"]).exits(1);
     assert!(
-        ran.stderr.contains("SKILL.json: this is not a file"),
+        ran.stderr.contains("SKILL.json: the path is not a file"),
         "{}",
         ran.stderr
     );

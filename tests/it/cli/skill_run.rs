@@ -152,7 +152,7 @@ fn an_interrupt_in_the_chat_ends_the_question_of_a_skill() {
         .keys("/tidy\r")
         .sees("[n]o")
         .keys("\u{3}")
-        .sees("it was interrupted");
+        .sees("was interrupted");
     terminal.keys("hello\r").sees("You said: hello");
     terminal.sees_no("Enter steers").keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));

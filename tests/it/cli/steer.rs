@@ -83,7 +83,7 @@ fn every_line_has_its_answers() {
             let reason = answer["reason"].as_str().unwrap();
             let end = reason
                 .find(": ")
-                .filter(|_| !reason.contains("torn"))
+                .filter(|_| !reason.contains("incomplete"))
                 .unwrap_or(reason.len());
             answer["reason"] = json!(reason[..end]);
         }
@@ -129,7 +129,7 @@ fn every_line_has_its_answers() {
             "the text is empty",
             "the line is not one of {\"steer\"",
             "the line is longer than 1048576 bytes",
-            "the line is torn: its line break is missing",
+            "the line is incomplete: its line break is missing",
         ]
     );
     let lines = ran.json_lines();
@@ -220,7 +220,11 @@ fn a_file_has_the_lines_of_the_stream_for_its_owner_alone() {
     let all = fs::read_to_string(&path).unwrap();
     assert!(all.starts_with(&ran.stdout) && all.len() > ran.stdout.len());
     let ran = rind.run(&["run", "go", "--events", "."]).exits(2);
-    assert!(ran.stderr.contains("open . of --events"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("cannot open . of --events"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

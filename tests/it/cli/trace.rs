@@ -239,18 +239,18 @@ fn a_plugin_that_fails_is_loud_and_named_again_at_the_end() {
         request                  scripted [T] [N] tokens in, [N] out
         ● read_file a.txt
           pre-tool               hostile [T] failed, refusing
-              it reported an error: \u{1b}[2Jnot today
+              the call reported an error: \u{1b}[2Jnot today
           post-tool              hostile [T] failed, skipped
-              it reported an error: \u{1b}[2Jnot today
+              the call reported an error: \u{1b}[2Jnot today
           pre-tool [T] 1 hook passed
           ✗ refused by plugin hostile: the hook failed, so what it checks is refused: it reported an er…
       step 2
         request                  scripted [T] [N] tokens in, [N] out
         ● read_file a.txt
           pre-tool               hostile [T] failed, refusing
-              it reported an error: \u{1b}[2Jnot today
+              the call reported an error: \u{1b}[2Jnot today
           post-tool              hostile [T] failed, skipped
-              it reported an error: \u{1b}[2Jnot today
+              the call reported an error: \u{1b}[2Jnot today
           pre-tool [T] 1 hook passed
           ✗ refused by plugin hostile: the hook failed, so what it checks is refused: it reported an er…
       step 3

@@ -201,7 +201,7 @@ fn a_workspace_that_is_not_there_is_named() {
     assert_snapshot!(rind.run(&["run", "hello", "--workspace", "nowhere"]).screen(), @r"
     exit 2
     ---- stderr
-    error: open the workspace nowhere
+    error: cannot open the workspace nowhere
       because No such file or directory (os error 2)
     ");
 }

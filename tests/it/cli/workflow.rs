@@ -43,11 +43,6 @@ impl Job {
         for name in ["RUSTUP_TOOLCHAIN", "PYENV_ROOT"] {
             variables.extend(std::env::var(name).map(|value| (name.to_owned(), value)));
         }
-        // The target folder is kept between test runs, since the SDK is compiled there.
-        if let Some(shared) = std::env::var_os("CARGO_TARGET_DIR") {
-            let own = Path::new(&shared).join("made/workflow");
-            variables.insert("CARGO_TARGET_DIR".to_owned(), own.display().to_string());
-        }
         Self {
             folder: folder.to_owned(),
             temp,
@@ -155,7 +150,7 @@ fn the_workflow_of_a_new_plugin_runs_in_a_fresh_clone_without_a_home_folder() {
         if !tools.iter().all(|tool| has(tool)) {
             continue;
         }
-        let rind = Rind::default();
+        let rind = Rind::author();
         let made = rind.run(&["plugin", "new", "made", "--lang", lang, "--kind", "tool"]);
         made.exits(0);
         let (origin, folder) = (
@@ -166,6 +161,7 @@ fn the_workflow_of_a_new_plugin_runs_in_a_fresh_clone_without_a_home_folder() {
         let (url, digest) = release(&rind);
         let workflow = fs::read_to_string(folder.join(".github/workflows/plugin.yml")).unwrap();
         let mut job = Job::new(&rind, &folder);
+        rind.share_builds_with(&job.temp.join("rind-home"));
         let mut n_run = 0;
         for step in steps(&workflow) {
             let Some(script) = step["run"].as_str() else {
@@ -177,7 +173,7 @@ fn the_workflow_of_a_new_plugin_runs_in_a_fresh_clone_without_a_home_folder() {
                 continue;
             }
             let own = step["env"].as_object().into_iter().flatten();
-            let own: BTreeMap<String, String> = own
+            let mut own: BTreeMap<String, String> = own
                 .map(|(name, value)| {
                     let value = value.as_str().unwrap();
                     let value = value.replace("${{ vars.RIND_URL }}", &url);
@@ -188,6 +184,14 @@ fn the_workflow_of_a_new_plugin_runs_in_a_fresh_clone_without_a_home_folder() {
                 })
                 .collect();
             assert!(own.values().all(|value| !value.contains("${{")), "{own:?}");
+            // What a step with cargo compiles natively is kept between test runs, and has no debug
+            // information: it is compiled in less time.
+            if script.starts_with("cargo ") {
+                let target = std::env::var("CARGO_TARGET_DIR").ok();
+                let kept = target.map(|shared| format!("{shared}/made/workflow"));
+                own.extend(kept.map(|folder| ("CARGO_TARGET_DIR".to_owned(), folder)));
+                own.insert("CARGO_PROFILE_DEV_DEBUG".to_owned(), "false".to_owned());
+            }
             job.run(script, &own);
             n_run += 1;
         }

@@ -162,7 +162,7 @@ async fn check(folder: &Path, calls: &[(&str, &str)], place: &str) {
         assert!(reason.contains(expected), "{call}: {reason}");
         if hooks[0].outcome == "failed-blocking" {
             assert!(
-                reason.contains("it reported an error: "),
+                reason.contains("the call reported an error: "),
                 "{call}: {reason}"
             );
             assert!(reason.contains(place), "{call}: {reason}");

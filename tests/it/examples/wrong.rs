@@ -233,7 +233,10 @@ fn compare(shapes: &[(&str, &str)], ran: &[(String, String, Vec<String>)]) {
     for ((shape, expected), (outcome, reason, _)) in shapes.iter().zip(ran) {
         assert_eq!(outcome, "failed-blocking", "{shape}: {reason}");
         assert!(reason.contains(expected), "{shape}: {reason}");
-        assert!(reason.contains("it reported an error"), "{shape}: {reason}");
+        assert!(
+            reason.contains("the call reported an error"),
+            "{shape}: {reason}"
+        );
     }
 }
 

@@ -254,15 +254,15 @@ async fn what_the_manifest_does_not_ask_for_is_refused_at_load_with_the_line_to_
     let table = [
         (
             "model = true\n",
-            "it imports `rind:plugin/model@0.1.1`, which needs `model = true` under `[external]` in plugin.toml",
+            "the component imports `rind:plugin/model@0.1.1`, which needs `model = true` under `[external]` in plugin.toml",
         ),
         (
             "agents = true\n",
-            "it imports `rind:plugin/agents@0.1.1`, which needs `agents = true` under `[external]` in plugin.toml",
+            "the component imports `rind:plugin/agents@0.1.1`, which needs `agents = true` under `[external]` in plugin.toml",
         ),
         (
             "tools = [\"read_file\", \"write_file\", \"bash\", \"act\", \"wait\", \"misbehaving\"]\n",
-            "it imports `rind:plugin/tools-host@0.1.1`, which needs `tools = [\"NAME\"]` under `[external]` in plugin.toml",
+            "the component imports `rind:plugin/tools-host@0.1.1`, which needs `tools = [\"NAME\"]` under `[external]` in plugin.toml",
         ),
     ];
     for (line, expected) in table {

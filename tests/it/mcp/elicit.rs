@@ -52,7 +52,7 @@ fn a_server_asks_three_times_in_a_call_and_no_more() {
     assert_eq!(found[0].matches("decline").count(), 5, "{found:?}");
     assert!(
         ran.stdout
-            .contains("it has asked three times in this call already"),
+            .contains("the server has asked three times in this call already"),
         "{}",
         ran.stdout
     );

@@ -164,7 +164,7 @@ fn only_what_a_person_typed_is_fetched() {
     let ran = rind.run_with_input(&["chat", "--no-plugins"], "Read @docs:docs://guide\n");
     assert!(
         ran.stderr
-            .contains("not sent: it names a resource of an MCP server"),
+            .contains("not sent: the line names a resource of an MCP server"),
         "{}",
         ran.stderr
     );

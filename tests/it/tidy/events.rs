@@ -66,7 +66,7 @@ fn a_table_that_differs_from_the_schema_is_found() {
     for (right, wrong) in [
         ("`tool-call`", "`tool-calls`"),
         ("`micros`, ", ""),
-        ("| A step starts |", "| A step ends |"),
+        ("A step of the turn starts", "A step of the turn ends"),
     ] {
         assert!(good.contains(right), "{right}\n{good}");
         assert!(check(&good.replace(right, wrong)).is_err(), "{right}");

@@ -451,7 +451,10 @@ async fn a_helper_that_cannot_confine_is_found_out() {
     let outside = fixture.outside("");
     for (helper, why) in [
         // A helper that ignores its arguments.
-        ("/bin/true", "the helper's report cannot be parsed"),
+        (
+            "/bin/true",
+            "the report of the helper process that confines commands cannot be parsed",
+        ),
         (
             "/bin/false",
             "the helper process that confines commands failed",

@@ -169,7 +169,10 @@ async fn when_the_look_fails_the_answer_stands_and_a_notice_says_why() {
     };
     let table = [
         (Reply::text("looks fine to me"), "there is no JSON object"),
-        (Reply::text("{\"done\": 1}"), "its verdict is not"),
+        (
+            Reply::text("{\"done\": 1}"),
+            "the verdict of the review is not",
+        ),
         (refused, "the provider held the answer back"),
         (broken, "no such model"),
     ];

@@ -329,7 +329,7 @@ fn old_forged_and_foreign_records_stop_new_turns_until_a_good_one_is_published()
     let of_u = [&of_u[..], &["--yes", "--key", &key, "--number", "9"]].concat();
     assert_success(&fleet.operator.local(&of_u).output().unwrap());
     store(&fleet.machine, "tenant", &stored(&fleet.machine, "u"));
-    fleet.wait_for_fault("it was published for another tenant, u");
+    fleet.wait_for_fault("the set was published for another tenant, u");
     // A record of the tenant that is stored as the record of a class.
     store(&fleet.machine, "tenant", &second);
     fleet.wait_for_set(2);

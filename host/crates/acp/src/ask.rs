@@ -16,10 +16,10 @@ use crate::wire::{
     ElicitationScope, EnumOption, RequestId, StringPropertySchema,
 };
 
-/// Name of the only field of every form.
+/// Name of the answer field, the only field of each form that the client shows.
 const FORM_ANSWER_FIELD: &str = "answer";
 
-/// Value of the form's field in the client's response.
+/// Value that the client returned for the answer field of a form.
 pub(crate) enum FormAnswer {
     Yes(bool),
     Text(String),

@@ -16,7 +16,7 @@ use rind_lib::tool::approval::Approver;
 use rind_lib::tool::policy::{ApprovalMode, SharedApprovalMode};
 use tokio_util::sync::CancellationToken;
 
-/// Opens sessions for a client.
+/// Opens sessions when a client requests them.
 pub trait AcpSessionOpener: Send + Sync {
     /// Returns the store in which the sessions are saved.
     ///
@@ -24,20 +24,20 @@ pub trait AcpSessionOpener: Send + Sync {
     /// No folder for the sessions can be determined; the error is a sentence for the user.
     fn session_store(&self) -> Result<SessionStore, String>;
 
-    /// Opens a session.
+    /// Opens a new session, or resumes the session that the request names.
     fn open<'a>(
         &'a self,
         order: OpenSessionRequest,
     ) -> BoxFuture<'a, Result<OpenedSessionWithCommands, SessionOpenError>>;
 }
 
-/// Request of a client to open a session.
+/// Parameters with which a client opens or resumes a session.
 pub struct OpenSessionRequest {
     /// Folder that the agent works in: an absolute path with symlinks resolved.
     pub workspace: PathBuf,
     /// Id of the session to resume; `None` for a new one.
     pub resume: Option<String>,
-    /// MCP servers that the client names.
+    /// MCP servers that the client adds to the session.
     pub servers: Vec<ClientMcpServer>,
     /// Asks the person behind the client about tool calls.
     pub approver: Arc<dyn Approver>,
@@ -50,34 +50,34 @@ pub struct OpenSessionRequest {
 /// An MCP server that a client names for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientMcpServer {
-    /// Name that the client gave.
+    /// Name that the client gave the server.
     pub name: String,
     /// Transport over which the server is reached: a command or a URL.
     pub reach: ClientMcpServerTransport,
 }
 
-/// Transport of an MCP server.
+/// Way in which an MCP server is reached: as a started program, or by URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientMcpServerTransport {
     /// A program that is started and speaks MCP over standard input and output.
     Program {
         /// Name or path of the program.
         command: String,
-        /// Arguments.
+        /// Command-line arguments of the program.
         args: Vec<String>,
-        /// Environment variables: names and values.
+        /// Environment variables of the program: names and values.
         env: Vec<(String, String)>,
     },
-    /// A server that is reached over Streamable HTTP.
+    /// Server that is reached at a URL, over MCP's Streamable HTTP.
     Http {
-        /// URL of the server.
+        /// URL at which the server is reached.
         url: String,
-        /// HTTP headers: names and values.
+        /// HTTP headers to send with each request to the server: names and values.
         headers: Vec<(String, String)>,
     },
 }
 
-/// Asks the person behind the client yes-or-no questions.
+/// Asks the person who uses the client questions with the answers yes and no.
 pub trait YesNoQuestionAsker: Send + Sync {
     /// Asks a question. Returns `true` only if the person answered yes. Returns `false` without an
     /// answer, and also if the client cannot ask before the session is open.
@@ -93,16 +93,16 @@ pub trait YesNoQuestionAsker: Send + Sync {
 /// Reason why a session cannot be opened, with a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionOpenError {
-    /// No model is set up.
+    /// No model is configured, so that no session can run.
     #[error("{0}")]
     NoModel(String),
     /// There is no session with the requested id.
     #[error("{0}")]
     Unknown(String),
-    /// A setting or the request is invalid.
+    /// A setting, or a value in the client's request, is invalid.
     #[error("{0}")]
     Wrong(String),
-    /// A file, a plugin or another part failed.
+    /// A file, a plugin or another part that the session needs failed.
     #[error("{0}")]
     Failed(String),
 }
@@ -111,9 +111,9 @@ pub enum SessionOpenError {
 pub struct OpenedSessionWithCommands {
     /// The session, before its first turn.
     pub session: Session,
-    /// Switches the session's approval mode.
+    /// Approval mode of the session, which can be switched while the session is open.
     pub switch: SharedApprovalMode,
-    /// Slash commands of the session.
+    /// Slash commands that the client can run in the session.
     pub commands: Arc<dyn SessionCommandRunner>,
     /// Notices to show to the person, for example about plugins that were skipped.
     pub notes: Vec<String>,
@@ -153,32 +153,32 @@ pub trait SessionCommandRunner: Send + Sync {
 /// A slash command that a client can offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedSlashCommand {
-    /// Name without the slash.
+    /// Name of the command, without the slash.
     pub name: String,
-    /// Description in one line.
+    /// Description of the command in one line.
     pub description: String,
     /// Arguments for the help text; empty if there are none.
     pub arguments: String,
 }
 
-/// Outcome of a command.
+/// Result of a slash command, with what the caller does next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AcpSlashCommandOutcome {
-    /// Text for the person.
+    /// Text to show to the person; no turn runs.
     Text(String),
     /// Input for a turn, which the caller runs.
     Prompt {
-        /// Text for the model.
+        /// Text that is sent to the model.
         text: String,
         /// The command that created the text, and the command's source, to be logged with the turn.
         command: String,
-        /// Images that belong to the text.
+        /// Images that are sent to the model together with the text.
         images: Vec<PromptImageAttachment>,
     },
-    /// The caller continues the interrupted turn.
+    /// Request that the caller continues the interrupted turn.
     Continue,
     /// The caller switches to this model from the next turn on.
     Model(String),
-    /// The command is done and has no output.
+    /// No output; the command is done.
     Nothing,
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::wire::{ContentBlock, Diff, ToolCallContent, ToolCallLocation, ToolKind};
 
-/// Maximum length of a call's title, in bytes.
+/// Maximum length of the title under which the client shows a tool call, in bytes.
 const MAX_CALL_TITLE_BYTES: usize = 200;
 
 /// Tool call in the form that the client displays.

@@ -23,7 +23,7 @@ use crate::wire::{
 /// Capabilities of the client that Rind uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AcpClientCapabilities {
-    /// Whether the client shows forms.
+    /// Whether the client can show forms in which the person answers questions.
     pub(crate) has_forms: bool,
     /// Whether the client shows notices outside the conversation.
     pub(crate) has_notices: bool,
@@ -72,7 +72,7 @@ impl AcpClientHandle {
         self.abilities.get().copied()
     }
 
-    /// Sends an update of a session.
+    /// Sends the client a notification about a change in a session, for example new text.
     pub(crate) fn send_update(&self, session: &str, update: SessionUpdate) {
         let told = SessionNotification::new(session.to_owned(), update);
         self.outbox
@@ -127,7 +127,9 @@ impl AcpClientHandle {
                     "the client answered `{method}` with an error: {said}"
                 ))
             }
-            Err(_) => Err("the connection ended".to_owned()),
+            Err(_) => Err(format!(
+                "the connection to the client ended before the client answered `{method}`"
+            )),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::wire::{
     ToolKind, WireError,
 };
 
-/// Id of the answer yes in a permission request.
+/// Id of the option "yes" in a permission request.
 const ACCEPT_OPTION_ID: &str = "use";
 
 /// Id of the option "no" in a permission request.

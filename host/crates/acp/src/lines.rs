@@ -25,7 +25,7 @@ const MAX_QUEUED_INPUT_LINES: usize = 16;
 /// A line of input from the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ClientInputLine {
-    /// A line without its line break.
+    /// Complete line, without its line break.
     Line(Vec<u8>),
     /// A line that was longer than [`MAX_INPUT_LINE_BYTES`]; its bytes were dropped.
     TooLong,

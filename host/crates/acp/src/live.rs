@@ -52,14 +52,14 @@ struct SessionCommandsAndMode {
     switch: SharedApprovalMode,
 }
 
-/// An open session.
+/// Open session of a client.
 pub(crate) struct OpenAcpSession {
     id: Arc<str>,
     link: Arc<AcpClientHandle>,
     /// The session; `None` once it is closed. Locked while a prompt runs.
     session: tokio::sync::Mutex<Option<Session>>,
     view: Arc<Mutex<SessionEventConverter>>,
-    /// Slash commands and mode switch of the session.
+    /// Slash commands of the session, and the switch for its approval mode.
     offers: Mutex<SessionCommandsAndMode>,
     told_mode: Mutex<ApprovalMode>,
     /// Questions that were postponed until the session is open; `None` if there are none, and as
@@ -129,14 +129,14 @@ impl OpenAcpSession {
         self.send_update(SessionUpdate::AgentMessageChunk(text_chunk(text)));
     }
 
-    /// Cancels the running prompt, if any.
+    /// Cancels the prompt that is running; does nothing if none is.
     fn cancel_prompt(&self) {
         if let Some(running) = &*lock_ignoring_poison(&self.running) {
             running.cancel();
         }
     }
 
-    /// Whether a prompt runs.
+    /// Whether a prompt of the client is being processed.
     pub(crate) fn is_prompt_running(&self) -> bool {
         lock_ignoring_poison(&self.running).is_some()
     }

@@ -9,7 +9,7 @@ use crate::wire::{
     SessionModeState,
 };
 
-/// Ids of the session options.
+/// Ids of the session options that a client can change: approval mode and model.
 pub(crate) const MODE_OPTION_ID: &str = "mode";
 pub(crate) const MODEL_OPTION_ID: &str = "model";
 
@@ -34,7 +34,7 @@ impl CurrentAndAvailableModels {
         }
     }
 
-    /// Stores the model that later turns use.
+    /// Sets the name of the model that later turns use.
     pub(crate) fn set_current(&mut self, name: &str) {
         name.clone_into(&mut self.current);
     }

@@ -23,12 +23,12 @@ use crate::wire::{
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 
-/// Ids of the answers in a permission request.
+/// Ids of the answers that a permission request for a tool call offers.
 const ALLOW_OPTION_ID: &str = "allow";
 const ALLOW_ALWAYS_OPTION_ID: &str = "allow-always";
 const REJECT_OPTION_ID: &str = "reject";
 
-/// Maximum length of a question's title, in bytes.
+/// Maximum length of the title of a permission request, in bytes.
 const MAX_QUESTION_TITLE_BYTES: usize = 200;
 
 /// Asks the client's user about the tool calls and the plugins of one session.
@@ -40,7 +40,7 @@ pub(crate) struct AcpClientApprover {
     pub(crate) workspace: PathBuf,
 }
 
-/// Session to which the questions belong.
+/// Session to which the permission questions belong, and the converter of its events.
 pub(crate) struct SessionIdAndEventConverter {
     pub(crate) id: Arc<str>,
     pub(crate) view: Arc<Mutex<SessionEventConverter>>,

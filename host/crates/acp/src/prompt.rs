@@ -11,10 +11,10 @@ use rind_lib::text::escape_to_one_line;
 use crate::calls::code_fence;
 use crate::wire::{ContentBlock, EmbeddedResourceResource, WireError};
 
-/// Maximum number of images in a prompt.
+/// Maximum number of images that a client can send in one prompt.
 const MAX_PROMPT_IMAGES: usize = 16;
 
-/// Input of a turn, converted from a prompt.
+/// Input of a turn, converted from a prompt of the client.
 #[derive(Debug, Default)]
 pub(crate) struct ConvertedPromptInput {
     /// Text of the prompt, with links for its resources.
@@ -54,8 +54,8 @@ impl ConvertedPromptInput {
             ContentBlock::ResourceLink(link) => self.add_link(&link.name, &link.uri),
             ContentBlock::Resource(embedded) => return self.add_resource(embedded.resource),
             ContentBlock::Image(image) => return self.add_image(&image.data),
-            ContentBlock::Audio(_) => return Err("audio is not taken".to_owned()),
-            _ => return Err("its type is not part of version 1 of the protocol".to_owned()),
+            ContentBlock::Audio(_) => return Err("audio is not supported".to_owned()),
+            _ => return Err("version 1 of the protocol has no parts of this type".to_owned()),
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl ConvertedPromptInput {
                     )),
                 }
             }
-            _ => Err("its resource is neither text nor bytes".to_owned()),
+            _ => Err("the resource is neither text nor bytes".to_owned()),
         }
     }
 

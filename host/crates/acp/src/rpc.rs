@@ -10,15 +10,15 @@ use crate::wire::{RequestId, WireError};
 /// A message from the client.
 #[derive(Debug)]
 pub(crate) enum ClientMessage {
-    /// A request, which has exactly one response.
+    /// Request of the client, which gets exactly one response.
     Request {
         id: RequestId,
         method: String,
         params: Value,
     },
-    /// A notification, which has no response.
+    /// Notification of the client, which gets no response.
     Notification { method: String, params: Value },
-    /// The response to a request that Rind sent.
+    /// Response of the client to a request that Rind sent.
     Response {
         id: RequestId,
         outcome: Result<Value, Value>,
@@ -113,18 +113,18 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidMessage
     }
 }
 
-/// Serializes a request.
+/// Serializes a JSON-RPC request as one line.
 pub(crate) fn json_request_line(id: i64, method: &str, params: &impl Serialize) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_json_or_null(params)})
         .to_string()
 }
 
-/// Serializes a notification.
+/// Serializes a JSON-RPC notification as one line.
 pub(crate) fn json_notification_line(method: &str, params: &impl Serialize) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": to_json_or_null(params)}).to_string()
 }
 
-/// Serializes a response.
+/// Serializes the response to a JSON-RPC request as one line: its result or its error.
 pub(crate) fn json_response_line(id: &RequestId, outcome: &Result<Value, WireError>) -> String {
     let line = match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": to_json_or_null(id), "result": result}),

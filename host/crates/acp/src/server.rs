@@ -31,7 +31,7 @@ use crate::wire::{
     SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, WireError,
 };
 
-/// Name of the request that runs a prompt.
+/// Name of the protocol's method that runs a prompt in a session.
 const PROMPT_REQUEST_METHOD: &str = "session/prompt";
 
 /// Maximum number of requests of a client that run at the same time.
@@ -40,25 +40,25 @@ const MAX_CONCURRENT_REQUESTS: usize = 256;
 /// Time limit for requests and sessions to end when the connection ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection to a client.
+/// Connection to a client, with its open sessions and running requests.
 pub(crate) struct AcpClientConnection {
     link: Arc<AcpClientHandle>,
     sessions: OpenAcpSessions,
-    /// Running requests, by their ids.
+    /// Requests of the client that are still running, by their ids.
     running: Mutex<HashMap<RequestId, RunningClientRequest>>,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
 
-/// A running request.
+/// Request of the client that is still running.
 struct RunningClientRequest {
-    /// Cancels the request.
+    /// Token that cancels the request.
     cancel: CancellationToken,
     /// Id of the session, if the request is a prompt; otherwise `None`.
     session: Option<String>,
 }
 
-/// Result of a request.
+/// Result of a request, as it is sent to the client.
 struct ClientRequestResult {
     result: Value,
     /// Session whose commands and models are sent after the response: the request opened it, or

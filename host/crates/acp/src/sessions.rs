@@ -28,13 +28,13 @@ use crate::wire::{
 /// instances.
 const MAX_OPEN_SESSIONS: usize = 128;
 
-/// Number of sessions per page of the list.
+/// Number of sessions per page when a client lists the stored sessions.
 const SESSION_LIST_PAGE_SIZE: usize = 100;
 
 /// Maximum number of MCP servers that a client can name for a session.
 const MAX_MCP_SERVERS_PER_SESSION: usize = 64;
 
-/// The open sessions of a client.
+/// Sessions that one client has open.
 pub(crate) struct OpenAcpSessions {
     backend: Arc<dyn AcpSessionOpener>,
     link: Arc<AcpClientHandle>,
@@ -44,7 +44,7 @@ pub(crate) struct OpenAcpSessions {
     reading: tokio::sync::Mutex<()>,
 }
 
-/// A request to open a session.
+/// Parameters of a client's request to open a session.
 pub(crate) struct AcpSessionOpenRequest {
     pub(crate) cwd: PathBuf,
     pub(crate) servers: Vec<McpServer>,
@@ -216,7 +216,7 @@ impl OpenAcpSessions {
         Ok(())
     }
 
-    /// Interrupts all prompts and closes all sessions.
+    /// Interrupts all running prompts, and closes all sessions of the client.
     pub(crate) async fn close_all_sessions(&self) {
         let open = std::mem::take(&mut *self.open.lock().await);
         let ending = open.values().map(|live| live.end_session());
@@ -315,7 +315,7 @@ async fn resolve_session_folder(cwd: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-/// Converts the MCP servers that the client named.
+/// Converts the MCP servers that the client named from the protocol's form.
 fn convert_mcp_servers(servers: Vec<McpServer>) -> Result<Vec<ClientMcpServer>, String> {
     if servers.len() > MAX_MCP_SERVERS_PER_SESSION {
         return Err(format!(

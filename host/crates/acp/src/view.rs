@@ -23,7 +23,7 @@ use crate::wire::{
     ToolCallUpdateFields, ToolKind, UsageUpdate, WireCall,
 };
 
-/// Maximum length of a notice, in bytes.
+/// Maximum length of a notice to the client, in bytes.
 const MAX_NOTICE_BYTES: usize = 2000;
 
 /// An update of the conversation, or a notice that is shown outside the conversation.
@@ -71,7 +71,7 @@ impl SessionEventConverter {
         }
     }
 
-    /// Replaces the tools, after the session was opened again.
+    /// Replaces the tools of the session, after the session was opened again.
     pub(crate) fn set_session_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
         let tools = tools.into_iter();
         self.tools = tools.map(|spec| (spec.name.clone(), spec)).collect();
@@ -92,7 +92,7 @@ impl SessionEventConverter {
         self.open.get(call).map(|open| open.shown_id.clone())
     }
 
-    /// Returns the folder of the session.
+    /// Returns the folder that the session works in.
     pub(crate) fn workspace_folder(&self) -> &Path {
         &self.workspace
     }
@@ -115,7 +115,7 @@ impl SessionEventConverter {
         format!("{}-{}", self.n_calls, escape_and_truncate_line(call, 80))
     }
 
-    /// Converts an event into updates and notices.
+    /// Converts an event of the session into updates and notices for the client.
     pub(crate) fn convert_event(&mut self, stamped: &Stamped) -> Vec<ClientUpdateOrNotice> {
         if !stamped.is_from_main_agent() {
             return Vec::new();
@@ -341,17 +341,17 @@ fn create_client_notice(level: Level, plugin: Option<&str>, text: &str) -> Clien
     )
 }
 
-/// Creates an update with text of the model.
+/// Creates an update that adds text to the model's answer.
 pub(crate) fn answer_text_chunk(text: &str) -> ClientUpdateOrNotice {
     wrap_session_update(SessionUpdate::AgentMessageChunk(text_chunk(text)))
 }
 
-/// Creates an update with reasoning of the model.
+/// Creates an update that adds text to the model's reasoning.
 pub(crate) fn thought_text_chunk(text: &str) -> ClientUpdateOrNotice {
     wrap_session_update(SessionUpdate::AgentThoughtChunk(text_chunk(text)))
 }
 
-/// Creates a chunk of sanitized text.
+/// Creates a chunk of text whose control characters are escaped.
 pub(crate) fn text_chunk(text: &str) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(escape_prose_for_display(text)))
 }

@@ -20,7 +20,7 @@ use rind_lib::plugin::manifest::FILE_NAME;
 /// are forwarded unchanged and may contain control characters.
 pub type ProgressCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Options of a build.
+/// Options for building plugins.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// Directories, each with `plugin.toml` and the manifest of its language: `Cargo.toml`,
@@ -42,27 +42,27 @@ pub struct SharedPluginBuildFolders {
     /// Root of the unpacked SDKs. If a plugin's reference to the SDK does not resolve, the build
     /// creates symlinks to an SDK in this directory.
     pub sdks: PathBuf,
-    /// Directory of the compiled dependencies of plugins in Rust.
+    /// Directory of the compiled dependencies of Rust plugins.
     pub builds: PathBuf,
 }
 
-/// Plugin that was built.
+/// Plugin that was built successfully.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BuiltPlugin {
-    /// Name of the plugin.
+    /// Name of the plugin that was built.
     pub name: String,
-    /// Path of the component.
+    /// Path of the built WebAssembly component.
     pub path: PathBuf,
-    /// Size of the component in bytes.
+    /// Size of the WebAssembly component, in bytes.
     pub bytes: u64,
     /// Seconds from the start of the compiler until the component was written.
     pub seconds: f64,
 }
 
-/// Outcome of a build.
+/// Outcome of building one or more plugins.
 #[derive(Debug, Default)]
 pub struct BuildReport {
-    /// Built plugins, in the order of [`BuildOptions::dirs`].
+    /// Plugins that were built, in the order of [`BuildOptions::dirs`].
     pub built: Vec<BuiltPlugin>,
     /// Errors of the plugins whose build failed; each error names its plugins.
     pub failed: Vec<BuildError>,

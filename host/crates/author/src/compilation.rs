@@ -63,9 +63,9 @@ pub(crate) const CARGO_ENV_PREFIX_ALLOWLIST: &[&str] = &["CARGO_NET_", "CARGO_HT
 /// Paths and toolchain of the machine that compiles plugins.
 pub(crate) struct CargoBuildEnvironment<'a> {
     pub(crate) workspace: &'a Path,
-    /// Output of `rustc -vV`.
+    /// Output of `rustc -vV`, which tells the version and the host platform.
     pub(crate) version: &'a str,
-    /// Output of `rustc --print sysroot`.
+    /// Root directory of the Rust toolchain, from `rustc --print sysroot`.
     pub(crate) sysroot: &'a Path,
     /// Directory of build artifacts and generated sources; `None` if it is cargo's default within
     /// the workspace.

@@ -17,9 +17,9 @@ pub enum BuildError {
     File {
         /// Name of the plugin, or of its directory if the manifest was not read yet.
         plugin: String,
-        /// Path of the file.
+        /// Path of the file that could not be read or written.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -28,57 +28,57 @@ pub enum BuildError {
     Manifest {
         /// Name of the plugin, or of its directory if the name is not known yet.
         plugin: String,
-        /// Path of the file.
+        /// Path of the faulty file.
         path: PathBuf,
-        /// Fault in the file.
+        /// Description of the fault in the file.
         problem: String,
     },
-    /// Two plugins to build have the same name.
+    /// Two of the plugins that are to be built have the same name.
     #[error("there are two plugins named `{plugin}`: {first} and {second}")]
     SameName {
-        /// Name of the plugin.
+        /// Name that both plugins have.
         plugin: String,
-        /// Directory of the first plugin.
+        /// Directory of one of the two plugins.
         first: PathBuf,
-        /// Directory of the second plugin.
+        /// Directory of the other plugin.
         second: PathBuf,
     },
-    /// Cargo cannot be run.
+    /// Cargo, which builds Rust plugins, cannot be run.
     #[error("plugins in Rust need cargo, which cannot be run; install Rust from https://rustup.rs")]
     NoCargo(#[source] ProcessRunError),
     /// The wasm32-wasip2 target is missing, and rustup is not installed.
     #[error("{}", target::wasm_target_missing_message(sysroot))]
     NoRustup {
-        /// Directory of the toolchain.
+        /// Root directory of the Rust toolchain that lacks the target.
         sysroot: PathBuf,
     },
     /// The wasm32-wasip2 target is missing, and rustup failed to add it.
     #[error("{text}")]
     NotAdded {
-        /// Command, its output and the remedy.
+        /// Failed command, its output and the remedy, for the user.
         text: String,
     },
-    /// A tool of the plugin's language is missing.
+    /// A tool that builds plugins in this language is missing.
     #[error("plugin `{plugin}`: {tool} is missing; install it with `{command}`, in {dir}")]
     NoTool {
-        /// Name of the plugin.
+        /// Name of the plugin that needs the tool.
         plugin: String,
-        /// Name of the tool.
+        /// Name of the missing tool.
         tool: String,
-        /// Command that installs the tool.
+        /// Command that installs the missing tool.
         command: String,
-        /// Directory in which to run the command.
+        /// Directory of the plugin, in which to run the command.
         dir: PathBuf,
     },
-    /// A program of the toolchain failed.
+    /// A program of the Rust toolchain failed.
     #[error("{command} failed:\n{text}")]
     Toolchain {
-        /// Command with its arguments.
+        /// Failed command with its arguments.
         command: String,
-        /// Output of the command.
+        /// Output of the failed command.
         text: String,
     },
-    /// A program of the toolchain could not be run.
+    /// A program of the Rust toolchain could not be run.
     #[error(transparent)]
     Spawn(#[from] ProcessRunError),
     /// Cargo, a compiler or another tool of the plugin's language failed.
@@ -86,39 +86,39 @@ pub enum BuildError {
     Compile {
         /// Names of the plugins that were not built.
         plugins: Vec<String>,
-        /// Output of the failed tool.
+        /// Output of the tool that failed.
         text: String,
         /// Whether the output in `text` was already passed line by line to
         /// [`ProgressCallback`](super::build::ProgressCallback).
         was_streamed: bool,
     },
-    /// Cargo succeeded but built no component.
+    /// Cargo succeeded but built no WebAssembly component.
     #[error(
         "plugin `{plugin}`: cargo built no component of package `{package}`. Its Cargo.toml needs `[lib]` with \
          `crate-type = [\"cdylib\"]`"
     )]
     NoComponent {
-        /// Name of the plugin.
+        /// Name of the plugin without a component.
         plugin: String,
-        /// Package of the plugin in cargo.
+        /// Name of the plugin's package in `Cargo.toml`.
         package: String,
     },
-    /// The module exports no interface that Rind calls.
+    /// The plugin's source module exports no interface that Rind calls.
     #[error("plugin `{plugin}`: {path} has no hook and no tool. {todo}")]
     NoExports {
-        /// Name of the plugin.
+        /// Name of the plugin without hooks and tools.
         plugin: String,
-        /// Path of the module.
+        /// Path of the plugin's source module.
         path: PathBuf,
-        /// Remedy, as a sentence.
+        /// Sentence that tells the user how to correct the module.
         todo: String,
     },
-    /// The build exceeded its deadline.
+    /// The build took longer than its time limit.
     #[error("plugin {}: the build was stopped after {seconds} s", quote_plugin_names(.plugins))]
     Deadline {
-        /// Names of the plugins that were being built.
+        /// Names of the plugins whose build was stopped.
         plugins: Vec<String>,
-        /// Timeout in seconds.
+        /// Time limit that the build exceeded, in seconds.
         seconds: u64,
     },
     /// The caller cancelled the build.
@@ -129,9 +129,9 @@ pub enum BuildError {
         "plugin `{plugin}`: {path} exists and is not a plugin folder, so it is not overwritten; remove it"
     )]
     InTheWay {
-        /// Name of the plugin.
+        /// Name of the plugin whose output path is occupied.
         plugin: String,
-        /// Output path that already exists.
+        /// Output path that contains something that is not a plugin.
         path: PathBuf,
     },
 }

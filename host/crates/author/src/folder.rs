@@ -11,15 +11,15 @@ use serde::Deserialize;
 use super::BuildError;
 use rind_lib::plugin::contract::sources::digest_plugin_sources;
 
-/// Maximum size of a manifest, in bytes.
+/// Maximum size of a manifest such as `Cargo.toml`, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
-/// Module of a Python plugin if `pyproject.toml` names none.
+/// Name of the module that a Python plugin starts from if `pyproject.toml` names none.
 const DEFAULT_PYTHON_MODULE: &str = "plugin";
 
 #[derive(Clone, Debug)]
 pub(super) struct PluginFolder {
-    /// Path of the directory, with symlinks resolved.
+    /// Path of the plugin's directory, with symlinks resolved.
     pub(super) dir: PathBuf,
     pub(super) name: String,
     pub(super) component: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct PluginFolder {
     /// Whether `plugin.toml` has the key `sockets` under `[compat]`, whose only valid value is
     /// `"inert"`.
     pub(super) has_inert_sockets: bool,
-    /// Whether `pyproject.toml` configures mypy.
+    /// Whether `pyproject.toml` configures the type checker mypy.
     pub(super) has_mypy: bool,
     /// Digest of the sources, computed before the build, so that it does not cover changes made
     /// during the build. `None` if the sources are too large or cannot be read.
@@ -38,18 +38,18 @@ pub(super) struct PluginFolder {
 /// Language of a plugin, recognized by the manifest file in the plugin's directory.
 #[derive(Clone, Debug)]
 pub(super) enum PluginLanguage {
-    /// Rust, `Cargo.toml`.
+    /// Rust plugin, recognized by `Cargo.toml`.
     Rust { package: String },
-    /// JavaScript or TypeScript, `package.json`.
+    /// JavaScript or TypeScript plugin, recognized by `package.json`.
     JavaScript {
         /// Path of the module that exports the hooks and tools.
         entry: PathBuf,
     },
-    /// Python, `pyproject.toml`.
+    /// Python plugin, recognized by `pyproject.toml`.
     Python {
         /// Name of the module with the classes of the hooks and tools.
         module: String,
-        /// Further directories to search for modules, as absolute paths.
+        /// Further directories that are searched for Python modules, as absolute paths.
         path: Vec<PathBuf>,
     },
 }

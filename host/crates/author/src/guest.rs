@@ -32,10 +32,10 @@ struct ContractInterfaceSchema {
     types: BTreeMap<String, ContractCompositeType>,
 }
 
-/// Names and types of parameters, by function.
+/// Parameters of each function, by its name: parameter names and types, in order.
 type ContractFunctionParameters = BTreeMap<String, Vec<(String, Value)>>;
 
-/// Record, variant or enum type.
+/// Record, variant or enum type of the plugin contract.
 #[derive(Deserialize)]
 struct ContractCompositeType {
     kind: String,
@@ -43,7 +43,7 @@ struct ContractCompositeType {
     parts: Map<String, Value>,
 }
 
-/// Language whose naming convention the generated code uses.
+/// Language of the plugin, whose naming convention the generated code uses.
 #[derive(Clone, Copy)]
 enum GuestLanguage {
     JavaScript,

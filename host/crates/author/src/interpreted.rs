@@ -19,7 +19,7 @@ use rind_lib::tool::process::{FinishedProcess, ProcessEndReason, ProcessOutputSt
 
 pub(super) struct PluginBuildContext<'a> {
     pub(super) plugin: &'a PluginFolder,
-    /// Temporary directory for intermediate files.
+    /// Temporary directory for intermediate files of the build.
     pub(super) folder: &'a Path,
     pub(super) progress: &'a ProgressCallback,
     deadline: Duration,
@@ -27,14 +27,14 @@ pub(super) struct PluginBuildContext<'a> {
 }
 
 pub(super) struct ToolchainProgramSpec {
-    /// Program name or path.
+    /// Name or path of the program.
     pub(super) program: PathBuf,
     pub(super) name: &'static str,
-    /// Command that installs the tool in the plugin's directory.
+    /// Command that the user runs in the plugin's directory to install the tool.
     pub(super) install: &'static str,
 }
 
-/// Builds a JavaScript or Python plugin.
+/// Builds a JavaScript or Python plugin into a WebAssembly component.
 pub(super) async fn build_interpreted_plugin(
     plugin: &PluginFolder,
     options: &BuildOptions,
@@ -70,7 +70,7 @@ pub(super) async fn build_interpreted_plugin(
 }
 
 impl PluginBuildContext<'_> {
-    /// Runs a tool to completion in the plugin's directory.
+    /// Runs a build tool in the plugin's directory, and waits until it ends.
     pub(super) async fn run_tool(
         &self,
         tool: &ToolchainProgramSpec,

@@ -112,7 +112,7 @@ fn patch_hook_wrappers_into_component(
 #[derive(Default)]
 struct ParsedCoreModule {
     n_imports: u32,
-    /// Type indices of all functions, imported ones first.
+    /// Type indices of all functions of the module, imported functions first.
     types: Vec<u32>,
     wrapped: Vec<HookExportToWrap>,
 }

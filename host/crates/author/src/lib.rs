@@ -30,5 +30,5 @@ pub use sdk::missing_sdk_symlink_path;
 pub use sources::find_plugin_source_folders;
 pub use toolchain::has_wasm_target;
 
-/// Compilation target of plugins in Rust.
+/// Compilation target of Rust plugins.
 pub const PLUGIN_COMPILE_TARGET: &str = target::WASM_TARGET_TRIPLE;

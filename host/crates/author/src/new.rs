@@ -13,10 +13,10 @@ use super::build::ProgressCallback;
 use super::sdk::{SDK_SYMLINKS_FOLDER_NAME, create_missing_sdk_symlinks};
 use super::{embedded, folder};
 
-/// Language of a new plugin.
+/// Language in which a new plugin is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewPluginLanguage {
-    /// Rust, built with cargo.
+    /// Rust, which is built with cargo.
     Rust,
     /// JavaScript, built with esbuild and componentize-qjs, which npm installs.
     JavaScript,
@@ -24,42 +24,42 @@ pub enum NewPluginLanguage {
     Python,
 }
 
-/// Kind of a new plugin.
+/// Kind of extension that the template of a new plugin contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewPluginKind {
-    /// A hook that refuses tool calls.
+    /// Hook that can refuse tool calls.
     Hook,
-    /// A tool for the model.
+    /// Tool that the model can call.
     Tool,
-    /// A slash command for the user.
+    /// Slash command that the user can call.
     Command,
-    /// A loop that runs under `rind serve`.
+    /// Loop that runs by itself under `rind serve`.
     Loop,
     /// A hook that adds a part to the system prompt.
     Prompt,
 }
 
-/// Error of creating a plugin.
+/// Error that prevented a new plugin from being created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NewPluginError {
-    /// The name is not valid for a plugin.
+    /// The requested name is not a valid plugin name.
     #[error("{name:?} cannot be the name of a plugin: {why}")]
     Name {
-        /// Requested name.
+        /// Name that was requested for the plugin.
         name: String,
-        /// Reason.
+        /// Reason why the name is invalid.
         why: String,
     },
     /// The directory of the new plugin exists already.
     #[error("{0} already exists and was not changed; choose another name, or remove it")]
     Exists(PathBuf),
-    /// A file could not be written.
+    /// A file of the new plugin could not be written.
     #[error("{path}: {source}")]
     File {
-        /// Path of the file.
+        /// Path of the file that could not be written.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -72,11 +72,11 @@ const SEPARATE_WORKSPACE_MANIFEST_LINES: &str =
 /// Lines at the end of the `plugin.toml` of a Python plugin.
 const PYTHON_MANIFEST_COMPAT_SECTION: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
 
-/// Paths and template texts that depend on the language.
+/// Paths and texts of the plugin templates for one language.
 struct PluginLanguageTemplates {
-    /// Directory of the templates.
+    /// Directory of the language's templates.
     folder: &'static str,
-    /// Extension of the source template, without the dot.
+    /// File name extension of the source template, without the dot.
     ending: &'static str,
     /// File name of the language's manifest, for example `Cargo.toml`.
     manifest: &'static str,
@@ -94,9 +94,9 @@ struct PluginLanguageTemplates {
     /// Steps of the CI workflow that run the tests. They follow the build, because the build
     /// creates the links from the plugin to the SDK.
     ci_test: &'static str,
-    /// Lines of `.gitignore`.
+    /// Lines of the new plugin's `.gitignore`.
     ignored: &'static str,
-    /// Text at the end of `plugin.toml`.
+    /// Text at the end of the new plugin's `plugin.toml`.
     compat: &'static str,
 }
 
@@ -210,10 +210,10 @@ impl NewPluginKind {
     }
 }
 
-/// Directory that was created.
+/// Directory of a newly created plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedPlugin {
-    /// Path of the folder.
+    /// Path of the new plugin's directory.
     pub folder: PathBuf,
     /// Manifest of the cargo workspace whose `members` include the crate; `None` if the crate is a
     /// workspace of its own.
@@ -440,13 +440,13 @@ fn count_folders_between(above: &Path, below: &Path) -> usize {
         .map_or(0, |between| between.components().count())
 }
 
-/// Returns the JSON Schema of a plugin's manifest.
+/// Returns the JSON Schema of `plugin.toml`, the manifest of a plugin.
 #[must_use]
 pub fn manifest_schema() -> &'static str {
     embedded::find_embedded_schema("plugin")
 }
 
-/// Returns the JSON Schema of a case file.
+/// Returns the JSON Schema of a file with test cases of a plugin.
 #[must_use]
 pub fn case_file_json_schema() -> &'static str {
     embedded::find_embedded_schema("cases")

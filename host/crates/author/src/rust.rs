@@ -131,7 +131,7 @@ pub(super) async fn build_workspace(
     Ok(())
 }
 
-/// A call of cargo that compiles plugins.
+/// Call of cargo that compiles the plugins of one workspace.
 struct CargoBuildCommand<'a> {
     workspace: &'a Path,
     arguments: Vec<OsString>,
@@ -293,7 +293,7 @@ impl<'a> CargoBuildCommand<'a> {
 #[derive(Deserialize)]
 struct CargoMetadata {
     target_directory: PathBuf,
-    /// Directory of intermediate files, if cargo reports one.
+    /// Directory of intermediate build files; `None` if cargo reports none.
     build_directory: Option<PathBuf>,
     packages: Vec<CargoPackage>,
 }

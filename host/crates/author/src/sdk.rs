@@ -68,7 +68,7 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     match fs::rename(fresh.path(), &place) {
         // The temporary directory was renamed, so `fresh` must not remove anything.
         Ok(()) => drop(fresh.keep()),
-        // Another process unpacked the SDK first.
+        // Use the existing folder: another process unpacked the SDK first.
         Err(_) if place.is_dir() => {}
         Err(error) => return Err(error),
     }
@@ -170,7 +170,7 @@ fn create_symlink_atomically(path: &Path, target: &Path) -> io::Result<()> {
 enum PluginSdkPath {
     /// Directory of symlinks, and the name of the symlink in it that the plugin uses.
     Links { folder: PathBuf, part: &'static str },
-    /// Directory of the SDK's npm package in `node_modules`.
+    /// Directory of the SDK's npm package in the plugin's `node_modules`.
     Package(PathBuf),
 }
 
@@ -285,7 +285,7 @@ mod tests {
             let link = dir.join(link);
             let target = fs::read_link(&link).unwrap();
             assert!(target.starts_with(&sdks) && link.join("README.md").is_file());
-            // Another version that is there stays.
+            // Keeps a link that leads to another existing copy of the SDK.
             let other = root.path().join("other");
             fs::remove_file(&link).unwrap();
             for (_, file) in SDK_FOLDERS_BY_LANGUAGE {
@@ -294,7 +294,7 @@ mod tests {
             symlink(&other, &link).unwrap();
             create_missing_sdk_symlinks(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), other);
-            // A missing one is replaced.
+            // Replaces a link whose target is missing.
             fs::remove_dir_all(&other).unwrap();
             create_missing_sdk_symlinks(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), target);

@@ -85,7 +85,7 @@ impl LockedSharedTargetFolder {
         fs::read_to_string(self.sources_record_path(package)).is_ok_and(|found| found == sources)
     }
 
-    /// Records from which sources the package's artifacts were compiled.
+    /// Records the digest of the sources from which the package's artifacts were compiled.
     pub(super) fn record_compiled_sources(&self, package: &str, sources: &str) {
         // Ignore an error: without the record, the next build compiles the package again.
         let _ = fs::write(self.sources_record_path(package), sources);
@@ -102,7 +102,7 @@ fn open_lock_file(folder: &Path) -> Option<File> {
     options.open(folder.with_extension(LOCK_EXTENSION)).ok()
 }
 
-/// Removes directories that have not been used for [`MAX_UNUSED_TARGET_FOLDER_AGE`].
+/// Removes build directories that have not been used for [`MAX_UNUSED_TARGET_FOLDER_AGE`].
 fn remove_unused_build_folders(builds: &Path) {
     for entry in fs::read_dir(builds).into_iter().flatten().flatten() {
         let folder = entry.path();

@@ -13,7 +13,7 @@ use serde_json::json;
 /// Directory of the SDK within a plugin's directory. Errors do not name source lines of the SDK.
 const SDK_FOLDER_NAME: &str = "rind-sdk";
 
-/// Source map, version 3 of the format (ECMA-426).
+/// JavaScript source map, version 3 of the format (ECMA-426).
 #[derive(Deserialize)]
 struct SourceMap {
     sources: Vec<String>,
@@ -129,7 +129,7 @@ mod tests {
             "\nglobalThis.__rindPlaces = {\"sources\":[null,\"src/plugin.js\"],\"lines\":[-1,0,-1,1,-1,1,1,2,1,4]};\n"
         );
         assert_eq!(generate_source_positions_script("{", &root, &plugin), "");
-        // As URLs, and as paths.
+        // The source map may name the sources as URLs or as paths.
         let plugin = root.join("a%20b% c");
         std::fs::create_dir(&plugin).unwrap();
         std::fs::write(plugin.join("p%41.js"), "").unwrap();

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Compilation target of plugins.
+/// Compilation target of plugins, in Rust's notation.
 pub(crate) const WASM_TARGET_TRIPLE: &str = "wasm32-wasip2";
 
 /// Returns the directory of the target's standard library in the sysroot of a toolchain. The

@@ -40,10 +40,10 @@ const FOLDER_TRAVERSAL_OPEN_FLAGS: OFlags = OFlags::RDONLY;
 /// Error for a path that leads out of the folder; the same error that `openat2` returns.
 pub const PATH_ESCAPE_ERROR: Errno = Errno::XDEV;
 
-/// Handling of parent folders that do not exist.
+/// Way to handle parent folders that do not exist while a path is walked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum MissingParentFolderHandling {
-    /// Missing folders are an error.
+    /// A missing folder is an error.
     Refused,
     /// Missing folders are reported as plain names in [`PathWalkResult::names`] and not created. A
     /// dangling symlink is an error, because its target may be created anywhere later.
@@ -52,7 +52,7 @@ pub enum MissingParentFolderHandling {
     Made,
 }
 
-/// Result of a walk along a path.
+/// Place that a walk along a path reached.
 #[derive(Debug)]
 pub struct PathWalkResult {
     /// Open folder that contains the last name; if folders are missing, the last folder that

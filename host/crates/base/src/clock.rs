@@ -8,7 +8,7 @@ pub fn format_current_time() -> String {
         .to_string()
 }
 
-/// Returns the current time.
+/// Returns the current time, as a UTC timestamp.
 #[must_use]
 pub fn current_time() -> jiff::Timestamp {
     jiff::Timestamp::now()
@@ -21,7 +21,7 @@ pub fn format_timestamp(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Formats a duration for display, in milliseconds or seconds.
+/// Formats a duration for display: short ones in milliseconds, longer ones in seconds.
 #[must_use]
 pub fn format_duration_ms(ms: u64) -> String {
     match ms {
@@ -31,7 +31,7 @@ pub fn format_duration_ms(ms: u64) -> String {
     }
 }
 
-/// Returns the milliseconds since 1970-01-01 UTC.
+/// Returns the current time in milliseconds since 1970-01-01 UTC.
 #[must_use]
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()

@@ -22,7 +22,7 @@ use tempfile::NamedTempFile;
 pub use present::{is_dangling_symlink, open_if_present, read_if_present};
 pub use temporary::{TemporaryFolder, keep_temp_files_outside_workspace};
 
-/// Permission bits of the group and of other users.
+/// Permission bits that give the group or other users access to a file.
 const GROUP_AND_OTHERS_BITS: u32 = 0o077;
 
 /// Creates a folder and its missing parents with access for the owner only. Removes the access of

@@ -12,62 +12,62 @@
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
-/// Line that opens and closes the front matter.
+/// Line that opens and closes the YAML front matter of a file.
 pub const FRONT_MATTER_DELIMITER: &str = "---";
 
-/// Maximum nesting depth.
+/// Maximum depth of nested lists and mappings in a front matter.
 const MAX_YAML_NESTING_DEPTH: usize = 24;
 
 /// Maximum number of parser events, such as scalars and the starts and ends of collections.
 const MAX_YAML_PARSER_EVENTS: usize = 20_000;
 
-/// Maximum number of keys of one mapping.
+/// Maximum number of keys in one mapping of a front matter.
 const MAX_KEYS_PER_MAPPING: usize = 200;
 
 /// Position in the text: line and column, both counted from 1.
 pub type YamlPosition = (usize, usize);
 
-/// A value and its position.
+/// YAML value with its position in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct YamlNode {
-    /// Start of the value.
+    /// Position where the value starts.
     pub place: YamlPosition,
-    /// Content of the value.
+    /// Content of the value: a scalar, a list or a mapping.
     pub kind: YamlNodeKind,
 }
 
-/// Content of a value.
+/// Content of a YAML value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum YamlNodeKind {
     /// Source text of a scalar, and whether the scalar is plain, which means unquoted. Only a plain
     /// scalar can be a number, a boolean or null.
     Scalar(String, bool),
-    /// Items, in order.
+    /// Items of a list, in order.
     List(Vec<YamlNode>),
-    /// Keys with their values, in order.
+    /// Keys of a mapping with their values, in the order of the text.
     Mapping(Vec<YamlMappingEntry>),
 }
 
 /// Key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct YamlMappingEntry {
-    /// Key, always a text.
+    /// Key of the entry, always a text.
     pub key: String,
-    /// Start of the key.
+    /// Position where the key starts.
     pub place: YamlPosition,
-    /// Value of the key.
+    /// Value of the key, with its position.
     pub node: YamlNode,
 }
 
-/// A mapping, in the order of its keys.
+/// Parsed front matter: a mapping whose entries are in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct YamlDocument {
-    /// Keys with their values.
+    /// Keys of the mapping with their values.
     pub entries: Vec<YamlMappingEntry>,
 }
 
 impl YamlDocument {
-    /// Returns the entry of a key.
+    /// Returns the entry with this key, if the document has one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&YamlMappingEntry> {
         self.entries.iter().find(|entry| entry.key == key)

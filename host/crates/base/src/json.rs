@@ -141,7 +141,7 @@ pub fn iter_all_values(value: &Value) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// Iterates over the items or fields of `value`.
+/// Iterates over the items of an array or the field values of an object.
 pub fn child_values(value: &Value) -> impl Iterator<Item = &Value> {
     let (items, fields) = match value {
         Value::Array(items) => (Some(items.iter()), None),

@@ -18,7 +18,7 @@ pub const PROJECT_FOLDER: &str = ".rind";
 /// Policy of the machine's administrator, which takes precedence over the user's.
 pub const ADMIN_POLICY_FILE_PATH: &str = "/etc/rind/policy.toml";
 
-/// Folders of Rind, and the workspace.
+/// Folders in which Rind keeps its files, and the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RindPaths {
     /// Files that the user writes: `config.toml`, installed plugins, skills.
@@ -27,7 +27,7 @@ pub struct RindPaths {
     pub data: PathBuf,
     /// Files that can be regenerated: compiled components, derived skills.
     pub cache: PathBuf,
-    /// Folder that the agent works in.
+    /// Workspace: the folder that the agent works in.
     pub workspace: PathBuf,
 }
 
@@ -77,13 +77,13 @@ impl RindPaths {
         [&self.config, &self.data, &self.cache].map(Clone::clone)
     }
 
-    /// Returns the path of the user's settings.
+    /// Returns the path of the user's settings file, `config.toml`.
     #[must_use]
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// Returns the project's folder in the workspace.
+    /// Returns the folder `.rind` of the project, which lies in the workspace.
     #[must_use]
     pub fn project_folder(&self) -> PathBuf {
         self.workspace.join(PROJECT_FOLDER)
@@ -106,7 +106,7 @@ impl RindPaths {
             .join(format!("{}.toml", &name[..16]))
     }
 
-    /// Returns the path of the user's policy for plugins.
+    /// Returns the path of the file with the user's policy for plugins.
     #[must_use]
     pub fn user_policy_path(&self) -> PathBuf {
         self.config.join("policy.toml")
@@ -139,7 +139,7 @@ impl RindPaths {
         self.data.join("tmp")
     }
 
-    /// Returns the path of the list of trusted projects.
+    /// Returns the path of the file that lists the projects which the user trusts.
     #[must_use]
     pub fn trusted_projects_path(&self) -> PathBuf {
         self.data.join("projects.json")
@@ -170,7 +170,7 @@ impl RindPaths {
         self.cache.join("builds")
     }
 
-    /// Returns the folder of all sessions.
+    /// Returns the folder that contains all stored sessions.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
@@ -212,7 +212,7 @@ mod tests {
                 "RIND_HOME=/r XDG_CONFIG_HOME=/c",
                 "/r/config /r/data /r/cache",
             ),
-            // Within the workspace.
+            // Relative `RIND_HOME`, so that the folders are inside the workspace.
             ("RIND_HOME=ci", "/w/ci/config /w/ci/data /w/ci/cache"),
         ];
         for (variables, expected) in table {

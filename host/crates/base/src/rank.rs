@@ -19,7 +19,7 @@ pub struct RankingQueryWords {
     words: Vec<String>,
     n_texts: u32,
     n_words: u64,
-    /// Number of texts that contain each word of `words`.
+    /// Number of texts that contain each word of `words`, in the same order.
     with_word: Vec<u32>,
 }
 

@@ -24,9 +24,9 @@ pub(super) const AGENT_LOOP_COVERAGE_ENTRY_NAME: &str = "the loop of the agent";
 pub struct PluginCoverage {
     /// Hooks by their points, including points that other plugins define.
     pub hooks: Vec<(String, usize)>,
-    /// Tools.
+    /// Tools by name, each with the number of cases that called it.
     pub tools: Vec<(String, usize)>,
-    /// Slash commands, including the slash.
+    /// Slash commands with the slash, each with the number of cases that called it.
     pub commands: Vec<(String, usize)>,
     /// Names of the plugin's loop and agent loop, if it has them.
     pub loops: Vec<(String, usize)>,
@@ -34,10 +34,10 @@ pub struct PluginCoverage {
     pub outcomes: Vec<HookOutcomeCounts>,
 }
 
-/// Outcomes that hooks of one point may have.
+/// Possible outcomes of the hooks at one extension point, with counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookOutcomeCounts {
-    /// Name of the point.
+    /// Name of the extension point.
     pub point: String,
     /// Possible outcomes of the hook, each with the number of cases in which it occurred.
     pub counts: Vec<(&'static str, usize)>,
@@ -63,7 +63,7 @@ impl PluginCoverage {
         })
     }
 
-    /// Returns the number of hooks, tools, commands and loops.
+    /// Returns the total number of the plugin's hooks, tools, commands and loops.
     #[must_use]
     pub fn entry_count(&self) -> usize {
         self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()

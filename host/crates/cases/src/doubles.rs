@@ -23,7 +23,7 @@ use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 /// exercised; nothing connects to it.
 const FAKE_DNS_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
-/// Store with the secrets of a case.
+/// Secret store that contains the secrets which a test case defines.
 pub(super) struct CaseSecretStore(pub(super) BTreeMap<String, String>);
 
 impl SecretStore for CaseSecretStore {
@@ -32,7 +32,7 @@ impl SecretStore for CaseSecretStore {
     }
 }
 
-/// Resolver that returns [`FAKE_DNS_ADDRESS`] for every host name.
+/// DNS resolver for test cases, which returns [`FAKE_DNS_ADDRESS`] for every host name.
 pub(super) struct FixedAddressDnsResolver;
 
 impl HostNameResolver for FixedAddressDnsResolver {

@@ -23,7 +23,7 @@ include!(concat!(
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenEvent {
-    /// Name of the point; `OWNER.NAME` for a plugin-defined point.
+    /// Name of the extension point; `OWNER.NAME` for a plugin-defined point.
     pub point: String,
     /// Payload, with the contract's names in snake case. For a plugin-defined point, it is the
     /// payload that the plugin which defines the point would pass.
@@ -56,7 +56,7 @@ enum EventOrEventList {
     More(Vec<GivenEvent>),
 }
 
-/// Reads a single event or a list of events.
+/// Deserializes a single event, or a list of events, as a list.
 pub(super) fn deserialize_events<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<GivenEvent>, D::Error> {
@@ -66,17 +66,17 @@ pub(super) fn deserialize_events<'de, D: serde::Deserializer<'de>>(
     })
 }
 
-/// Observed effects of the events of a case.
+/// Effects of the hooks that the events of a case called.
 #[derive(Debug, Default)]
 pub(super) struct ObservedEventEffects {
     /// Payload of the last event, as changed by the hooks.
     pub(super) payload: Value,
-    /// Warnings of the hooks for the model.
+    /// Warnings that the hooks gave for the model.
     pub(super) notes: Vec<String>,
     /// Whether a hook failed that must be called for every event. In an ordinary turn, such a
     /// failure would have ended the turn.
     pub(super) is_halted: bool,
-    /// Total duration of the hooks.
+    /// Total duration of all hook calls.
     pub(super) took: Duration,
 }
 

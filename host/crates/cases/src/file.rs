@@ -26,16 +26,16 @@ use rind_lib::provider::scripted::Reply;
 /// JSON Schema of a case file, for editors.
 pub const CASE_FILE_JSON_SCHEMA: &str = include_str!("cases.schema.json");
 
-/// Error message for a case without expectations.
+/// Error message for a test case without expectations.
 pub(super) const CASE_WITHOUT_EXPECTATIONS_ERROR: &str =
     "it has no expectations and would always pass; add `expect`";
 
-/// Case file of a plugin or of a skill.
+/// File with test cases of a plugin or of a skill.
 #[derive(Debug)]
 pub struct CaseFile<C = PluginCase> {
-    /// Path of the file.
+    /// Path of the case file.
     pub path: PathBuf,
-    /// Cases in the order of the file.
+    /// Test cases, in the order of the file.
     pub cases: Vec<C>,
 }
 
@@ -45,7 +45,7 @@ pub trait CaseFileFormat: DeserializeOwned {
     /// share their cases. No file is written through such a symlink.
     const ALLOWS_SYMLINKED_FOLDER: bool;
 
-    /// Name of the case.
+    /// Returns the name of the case.
     fn name(&self) -> &str;
     /// Whether the behavior in the case is compared with a snapshot.
     fn is_case_snapshot_checked(&self) -> bool;
@@ -60,9 +60,9 @@ pub trait CaseFileFormat: DeserializeOwned {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginCase {
-    /// Name, unique in its file.
+    /// Name of the case, unique in its file.
     pub name: String,
-    /// Situation in the first turn.
+    /// Situation in which the first turn runs.
     #[serde(default)]
     pub given: CaseGiven,
     /// Expected behavior in the first turn.
@@ -80,7 +80,7 @@ pub struct PluginCase {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CaseGiven {
-    /// Input of the turn.
+    /// User's input for the turn.
     pub input: Option<String>,
     /// Tool call that the model makes before it sends the responses in `reply`.
     pub tool: Option<GivenToolCall>,
@@ -98,13 +98,13 @@ pub struct CaseGiven {
     /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
     #[serde(deserialize_with = "deserialize_messages")]
     pub conversation: Vec<Message>,
-    /// Settings of the plugin.
+    /// Settings of the plugin, as in its section of `config.toml`.
     pub config: toml::Table,
-    /// Values in the plugin's store, by key.
+    /// Values that the plugin's store contains before the turn, by key.
     pub store: BTreeMap<String, String>,
-    /// Values in the plugin's session state, by key.
+    /// Values that the plugin's session state contains before the turn, by key.
     pub state: BTreeMap<String, String>,
-    /// Text files in the workspace: path and content.
+    /// Text files in the workspace before the turn: content by path.
     pub files: BTreeMap<String, String>,
     /// Files that are copied into the workspace and may have any content: the path in the
     /// workspace, and the path in `tests`.
@@ -112,15 +112,15 @@ pub struct CaseGiven {
     /// Test doubles of tools that other plugins or the program offer, such as `bash`; the key is
     /// the tool's name.
     pub tools: BTreeMap<String, CannedTool>,
-    /// Responses of HTTP servers.
+    /// Responses that requests of the plugin over HTTP get.
     pub http: Vec<CannedResponse>,
-    /// Messages that servers send over WebSockets.
+    /// Messages that the plugin receives over WebSocket connections.
     pub websockets: Vec<CannedWebSocket>,
     /// Time that the plugin's clock always shows, in RFC 3339; the beginning of 2026 if absent.
     pub clock: Option<String>,
-    /// Seed of the plugin's random numbers; 0 if absent.
+    /// Seed of the random numbers that the plugin gets; 0 if absent.
     pub seed: Option<u64>,
-    /// Secrets by name, for credentials in requests.
+    /// Secrets that the plugin's requests can use as credentials, by name.
     pub secrets: BTreeMap<String, String>,
     /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
     /// call is approved.
@@ -130,7 +130,7 @@ pub struct CaseGiven {
     pub replies: Option<Vec<String>>,
 }
 
-/// Call of a slash command.
+/// Call of a slash command that a case makes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenCommand {
@@ -141,13 +141,13 @@ pub struct GivenCommand {
     pub arguments: Option<Value>,
 }
 
-/// Tool call that the model makes.
+/// Tool call that the model makes in a case.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenToolCall {
-    /// Name of the tool.
+    /// Name of the tool that the model calls.
     pub name: String,
-    /// Arguments of the call.
+    /// Arguments of the tool call.
     #[serde(default = "no_arguments")]
     pub arguments: Value,
 }
@@ -156,19 +156,19 @@ fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-/// Canned response of an HTTP server.
+/// Canned response to an HTTP request that the plugin sends.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CannedResponse {
     /// Method of the request that gets this response; any method if absent.
     pub method: Option<String>,
-    /// Complete URL of the request.
+    /// Complete URL of the request that gets this response.
     pub url: String,
     /// Headers that the request must have to get this response, including credentials; names in
     /// lower case.
     #[serde(default)]
     pub with: BTreeMap<String, String>,
-    /// Status code; 200 if absent.
+    /// HTTP status code of the response; 200 if absent.
     #[serde(default = "ok_status")]
     pub status: u16,
     /// Headers of the response.
@@ -183,9 +183,9 @@ pub struct CannedResponse {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CannedWebSocket {
-    /// Complete URL of the connection, including a path.
+    /// Complete URL of the WebSocket connection, including a path.
     pub url: String,
-    /// Texts of the messages, in order.
+    /// Text messages that the server sends, in order.
     #[serde(default)]
     pub messages: Vec<String>,
 }
@@ -202,18 +202,18 @@ pub struct CaseExpectation {
     /// Output of the turn, the text that the command printed, or the reason why the command or the
     /// loop failed.
     pub output: Option<String>,
-    /// Next run that the loop requests.
+    /// Expected request of the loop for its next run.
     pub again: Option<ExpectedNextLoopRun>,
-    /// Whether the loop reports that it is done.
+    /// Whether the loop must report that it is done.
     pub done: Option<bool>,
-    /// Input for a turn that the command must return.
+    /// Input for a turn that the slash command must return.
     pub prompt: Option<String>,
     /// Questions that the plugin asked, in order, each with its answer, for example `Commit on
     /// main? no`.
     pub asked: Option<Vec<String>>,
-    /// Status line of the plugin after the turn.
+    /// Expected status line of the plugin after the turn.
     pub status: Option<String>,
-    /// Stop reason of the turn: `done`, `blocked`, `max-steps`, `failed`.
+    /// Expected stop reason of the turn: `done`, `blocked`, `max-steps`, `failed`.
     pub stop: Option<String>,
     /// Texts of all tool results, in order, as the model sees them.
     pub results: Option<Vec<String>>,
@@ -241,7 +241,7 @@ pub struct CaseExpectation {
     pub snapshot: bool,
     /// Texts that occur in the plugin's log lines, in order.
     pub log: Option<Vec<String>>,
-    /// Values of the plugin's metrics, by name.
+    /// Expected values of the plugin's metrics, by name.
     pub metrics: BTreeMap<String, f64>,
     /// Content of text files in the workspace after the turn, by path.
     pub files: BTreeMap<String, String>,
@@ -251,24 +251,25 @@ pub struct CaseExpectation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExpectedNextLoopRun {
-    /// Delay before the run, in milliseconds.
+    /// Expected delay before the next run, in milliseconds.
     pub after_ms: Option<u64>,
     /// Text that occurs in the reason for the next run.
     pub reason: Option<String>,
 }
 
-/// Expected outcome of a hook.
+/// Outcome that a hook must have, alone or with its reason and changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookExpectation {
-    /// Only the outcome: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
+    /// Only the name of the outcome: `pass`, `changed`, `asked`, `blocked`, `failed`,
+    /// `failed-blocking`.
     Outcome(String),
     /// Outcome of the hook, together with the hook's reason and the parts that the hook changed.
     Whole {
-        /// Outcome.
+        /// Name of the outcome, such as `pass` or `blocked`.
         outcome: String,
-        /// Text that occurs in the hook's reason.
+        /// Text that must occur in the hook's reason.
         reason: Option<String>,
-        /// Names of all changed parts, in order.
+        /// Names of all parts that the hook must change, in order.
         changed: Option<Vec<String>>,
     },
 }

@@ -20,13 +20,13 @@ use rind_lib::clock::new_uuid_v7;
 /// Name of the directory, in a plugin or skill, with its test cases.
 const TESTS_FOLDER: &str = "tests";
 
-/// Maximum size of a fixture, in bytes.
+/// Maximum size of a fixture file, in bytes.
 const MAX_FIXTURE_BYTES: u64 = 64 << 20;
 
 /// Maximum number of files in one directory of test cases, snapshots or fixtures.
 const MAX_FILES_PER_FOLDER: usize = 1_000;
 
-/// Open directory with cases, snapshots or fixtures.
+/// Open directory with test cases, snapshots or fixtures.
 pub(super) struct TestCaseFolder {
     path: PathBuf,
     dir: Dir,

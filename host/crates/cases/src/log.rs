@@ -19,7 +19,7 @@ pub const PLUGIN_LOG_TARGET: &str = "plugin";
 /// case.
 const MAX_CAPTURED_LOG_LINES: usize = 10_000;
 
-/// Log line of a plugin.
+/// Line that a plugin logged.
 #[derive(Debug, Default)]
 pub struct PluginLogLine {
     pub plugin: String,
@@ -38,7 +38,7 @@ impl PluginLogLine {
     }
 }
 
-/// Captured lines, shared by the subscriber and the case.
+/// Captured log lines, shared by the tracing subscriber and the test case.
 #[derive(Clone, Default)]
 pub(super) struct CapturedLogLines(Arc<Mutex<Vec<PluginLogLine>>>);
 
@@ -51,7 +51,7 @@ impl CapturedLogLines {
         })
     }
 
-    /// Removes the captured lines, and returns them.
+    /// Returns the captured log lines, and removes them from the list.
     pub(super) fn take_captured_lines(&self) -> Vec<PluginLogLine> {
         std::mem::take(&mut lock_ignoring_poison(&self.0))
     }

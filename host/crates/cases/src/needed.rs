@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Plugins that the tested plugin needs, by name.
+/// Plugins that the tested plugin depends on, by name.
 #[derive(Debug, Default)]
 pub struct RequiredPlugins {
-    /// Directories of the plugins that were found.
+    /// Directories of the required plugins that were found.
     pub found: BTreeMap<String, PathBuf>,
     /// Needed plugins that were not found, each with the directory next to the tested plugin's in
     /// which Rind searched for it.

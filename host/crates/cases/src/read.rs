@@ -12,10 +12,10 @@ use super::file::{CaseFile, CaseFileFormat};
 use super::folder::TestCaseFolder;
 use super::snapshot::snapshot_file_stem;
 
-/// Maximum size of a case file, in bytes.
+/// Maximum size of a file with test cases, in bytes.
 const MAX_CASE_FILE_BYTES: u64 = 1 << 20;
 
-/// Name of the table that contains a case: `[[case]]`.
+/// Name of the table that contains one test case in a file: `[[case]]`.
 const CASE_TABLE_NAME: &str = "case";
 
 /// Error message of the TOML parser if a table or a key appears twice.
@@ -28,28 +28,28 @@ struct CaseDocument<C> {
     case: Vec<toml::Spanned<C>>,
 }
 
-/// Error of reading a case file.
+/// Error while a file with test cases is read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaseFileError {
     /// The file or its directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// Path of the file.
+        /// Path of the file or directory that cannot be read.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The file is not a valid case file.
     #[error("{}:{line}:{column}: {message}", path.display())]
     Format {
-        /// Path of the file.
+        /// Path of the invalid case file.
         path: PathBuf,
         /// Number of the line with the fault, counted from 1.
         line: usize,
         /// Number of the column with the fault, counted from 1.
         column: usize,
-        /// Description of the fault.
+        /// Description of the fault in the file.
         message: String,
     },
 }

@@ -40,10 +40,10 @@ use rind_lib::point::payload::StopReason;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::{Body, SessionSpec};
 
-/// Configuration for running cases.
+/// Configuration for running test cases of plugins.
 #[derive(Clone, Debug)]
 pub struct CaseRunner {
-    /// Compiler of WebAssembly components.
+    /// Compiler that turns WebAssembly components into native code.
     pub compiler: Compiler,
     /// Cache directory, which contains the compiled components.
     pub cache: PathBuf,
@@ -89,7 +89,7 @@ pub struct CaseCost {
     pub host_calls: BTreeMap<String, u64>,
 }
 
-/// Outcome of a case.
+/// Outcome of running a test case.
 #[derive(Clone, Debug, Default)]
 pub struct CaseOutcome {
     /// Behavior in the first warm turn, which is compared with the case's `expect`.
@@ -100,7 +100,7 @@ pub struct CaseOutcome {
     pub differences: Vec<String>,
     /// Scripted responses that were not used, as indexes in `given.reply`, for each warm turn.
     pub unused_replies: Vec<Vec<usize>>,
-    /// Cost of the first warm turn.
+    /// Time, memory and host calls of the first warm turn.
     pub cost: CaseCost,
 }
 
@@ -232,11 +232,11 @@ struct RunningCaseSession<'a> {
     agents: SeenAgentIds,
 }
 
-/// Observed behavior in the turns of one session.
+/// Observed behavior in all turns of one session of a case.
 #[derive(Default)]
 struct ObservedSessionTurns {
     turns: Vec<ObservedTurn>,
-    /// Cost of the first turn of the session.
+    /// Time, memory and host calls of the first turn of the session.
     cost: CaseCost,
     /// Indexes of the scripted responses that were not used, for each turn.
     unused: Vec<Vec<usize>>,

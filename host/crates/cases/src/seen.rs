@@ -19,19 +19,19 @@ pub struct ObservedTurn {
     /// Output of the turn or of the command, or the reason why the command or the loop failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// Input for a turn that the command returned.
+    /// Input for a turn that the slash command returned; empty if it returned none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// Next run that the loop requests.
+    /// Request of the loop for its next run; `None` if it made none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<ObservedNextLoopRun>,
     /// Whether the loop reported that it is done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
-    /// Questions that the plugin asked, each with its answer.
+    /// Questions that the plugin asked the user, each with its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Last status line of the plugin.
+    /// Status line that the plugin set last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
     /// Stop reason of the turn. Empty if a command or a loop ran, and usually if hooks were called
@@ -41,13 +41,13 @@ pub struct ObservedTurn {
     /// Texts of the results of the model's tool calls, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<String>,
-    /// Accesses of the plugin, in the form of `expect.accesses`.
+    /// Accesses of the plugin, for example to files, in the form of `expect.accesses`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accesses: Vec<String>,
-    /// Notices of the plugin.
+    /// Notices that the plugin showed to the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// Messages that the plugin added.
+    /// Messages that the plugin added to the conversation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injected: Vec<String>,
     /// Warnings for the model, from hooks that the case calls directly.
@@ -59,7 +59,7 @@ pub struct ObservedTurn {
     /// Names of the plugin's tools that were called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Values of the plugin's metrics, by name.
+    /// Values that the plugin's metrics had, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
     /// Text files in the workspace after the turn, by path.
@@ -69,7 +69,7 @@ pub struct ObservedTurn {
     /// hooks directly.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub payload: Value,
-    /// Calls of the plugin's hooks.
+    /// Calls of the plugin's hooks, each with its outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<ObservedHook>,
     /// Blocks of the system prompt of the last request, if the case compares them.
@@ -93,23 +93,23 @@ impl ObservedTurn {
     }
 }
 
-/// Next run that a loop requests.
+/// Request of a loop for its next run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObservedNextLoopRun {
     /// Delay until the loop wants to run again, in milliseconds.
     pub after_ms: u64,
-    /// Reason for the next run.
+    /// Reason that the loop gave for the next run.
     pub reason: String,
 }
 
-/// Call of a hook.
+/// Call of a plugin's hook, with its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObservedHook {
-    /// Name of the point.
+    /// Name of the extension point at which the hook was called.
     pub point: String,
-    /// Outcome, such as `pass` or `blocked`.
+    /// Outcome of the hook, such as `pass` or `blocked`.
     pub outcome: String,
-    /// Names of the changed parts.
+    /// Names of the parts that the hook changed, for example of the payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Reason that the hook gave, or the description of its failure.

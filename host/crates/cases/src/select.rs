@@ -53,9 +53,9 @@ impl CaseSelection {
 /// assigned to shards round-robin, so that slow neighbors are in different shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseShard {
-    /// Number of this shard, counted from 1.
+    /// Number of the shard whose cases this run selects, counted from 1.
     number: usize,
-    /// Number of shards.
+    /// Total number of shards among which the cases are divided.
     of: NonZeroUsize,
     /// Total number of test cases of the plugins whose cases were run before those of the current
     /// plugin.

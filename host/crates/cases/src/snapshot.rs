@@ -19,21 +19,21 @@ use super::seen::ObservedTurn;
 /// Number of unchanged lines that are shown before and after a difference.
 const DIFF_CONTEXT_LINES: usize = 2;
 
-/// Directory of snapshots, in the directory of the cases.
+/// Name of the directory with the snapshots, within the directory of the case files.
 const SNAPSHOT_FOLDER: &str = "snapshots";
 
-/// Maximum size of a snapshot, in bytes.
+/// Maximum size of a snapshot file, in bytes.
 const MAX_SNAPSHOT_BYTES: u64 = 16 << 20;
 
 /// Prefix and suffix of the second line, which marks a file as a snapshot that the program wrote.
 const SNAPSHOT_HEADER_PREFIX_AND_SUFFIX: (&str, &str) = ("# Written by `rind ", " --accept`.");
 
-/// Snapshot of one case.
+/// Recorded behavior of one test case, which is compared with its snapshot file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseSnapshot {
     /// Path of the snapshot file.
     pub path: PathBuf,
-    /// Path of the case file.
+    /// Path of the case file that contains the case.
     cases: PathBuf,
     /// File name of the snapshot.
     name: String,
@@ -43,12 +43,12 @@ pub struct CaseSnapshot {
     command: &'static str,
 }
 
-/// Result of comparing a snapshot with its file.
+/// Result of comparing observed behavior with a snapshot file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotComparison {
-    /// The snapshot equals its file.
+    /// The behavior equals the snapshot file.
     Same,
-    /// There is no file.
+    /// The case has no snapshot file yet.
     Missing,
     /// The snapshot differs from its file in these lines: `-` in the file, `+` now.
     Differs(String),
@@ -227,10 +227,10 @@ impl CaseSnapshot {
     }
 }
 
-/// File among the snapshots that belongs to no case.
+/// Snapshot file that belongs to no test case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedSnapshot {
-    /// Path of the snapshot file.
+    /// Path of the unused snapshot file.
     pub path: PathBuf,
     /// Whether `--accept` wrote the file. Only such files may be removed.
     pub is_written: bool,
@@ -301,7 +301,7 @@ fn diff_snapshots(kept: &str, now: &str) -> String {
     lines.join("\n")
 }
 
-/// Removes nulls, which TOML cannot represent.
+/// Removes null values, which TOML cannot represent.
 fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -31,7 +31,7 @@ pub struct CaseStepScenario {
     /// Whether the step begins a new session, which keeps the workspace files and the plugin's
     /// store but not the session state.
     pub new_session: bool,
-    /// Input of the turn.
+    /// User's input for the turn of this step.
     pub input: Option<String>,
     /// Tool call that the model makes before it sends the responses in `reply`.
     pub tool: Option<GivenToolCall>,
@@ -43,7 +43,7 @@ pub struct CaseStepScenario {
     /// Whether the plugin's loop runs once, instead of a turn.
     #[serde(rename = "loop")]
     pub runs_loop: bool,
-    /// Responses of the model.
+    /// Responses of the model in this step.
     pub reply: Vec<Reply>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct CaseTurnInput {
     /// Input of the test case (its table `given`), with the input, calls and replies of this turn
     /// instead of those of the first turn.
     pub(super) given: CaseGiven,
-    /// Whether the turn begins a session.
+    /// Whether the turn begins a new session instead of continuing the last one.
     pub(super) new_session: bool,
 }
 
@@ -93,7 +93,7 @@ impl PluginCase {
         std::iter::once(first()).chain(steps).collect()
     }
 
-    /// Returns the expectations of each step, including the first.
+    /// Returns the expectations of all steps of the case, including the first.
     pub(super) fn expectations(&self) -> impl Iterator<Item = &CaseExpectation> {
         let steps = self.then.iter().map(|step| &step.expect);
         std::iter::once(&self.expect).chain(steps)

@@ -34,18 +34,18 @@ pub enum SuiteError {
     Plugin(#[from] rind_lib::plugin::Error),
 }
 
-/// Result of running one case.
+/// Result of running one test case.
 #[derive(Clone, Debug, Default)]
 pub struct CaseRunResult {
-    /// Name of the plugin, or id of the skill.
+    /// Name of the tested plugin, or id of the tested skill.
     pub plugin: String,
-    /// File of the case, as passed by the caller.
+    /// Path of the file with the case, as passed by the caller.
     pub file: PathBuf,
     /// Number of the line in the file at which the case begins.
     pub line: usize,
     /// Name of the case.
     pub name: String,
-    /// Cost of the first turn.
+    /// Time, memory and host calls of the first turn.
     pub cost: CaseCost,
     /// Duration of the whole case: all turns, warm and cold.
     pub total: Duration,
@@ -56,7 +56,7 @@ pub struct CaseRunResult {
     pub failures: Vec<String>,
     /// Lines that the plugin logged in the first turn.
     pub log: Vec<String>,
-    /// Whether the snapshot of the case was written.
+    /// Whether the snapshot of the case was written (`--accept`).
     pub is_accepted: bool,
     /// Names of the points whose hooks the case called and of the tools and commands that it
     /// called, and the names of the loops of the plugin that ran.
@@ -135,16 +135,16 @@ pub(super) fn report_or_remove_unused_snapshots<C: CaseFileFormat>(
     (unused, failed)
 }
 
-/// Cases of one plugin.
+/// Test cases of one plugin, read from its directory.
 #[derive(Debug)]
 pub struct CaseSuite {
-    /// Folder of the plugin.
+    /// Directory of the tested plugin.
     pub folder: PathBuf,
-    /// Manifest of the plugin.
+    /// Manifest of the tested plugin.
     pub manifest: Manifest,
-    /// Case files.
+    /// Case files that could be read.
     pub files: Vec<CaseFile>,
-    /// Errors of the files that could not be read.
+    /// Errors of the case files that could not be read.
     pub faults: Vec<CaseFileError>,
 }
 

@@ -8,7 +8,7 @@ use super::file::{CaseExpectation, HookExpectation};
 use rind_lib::near::{find_nearest_name, find_nearest_valid_key};
 use rind_lib::point::catalog::{self, CATALOG};
 
-/// Outcomes of a hook that was called.
+/// Possible outcomes of a hook call, as case files name them.
 const HOOK_OUTCOME_NAMES: [&str; 6] = [
     "pass",
     "changed",
@@ -18,7 +18,7 @@ const HOOK_OUTCOME_NAMES: [&str; 6] = [
     "failed-blocking",
 ];
 
-/// Possible stop reasons of a turn.
+/// Possible stop reasons of a turn, as case files name them.
 const TURN_STOP_REASONS: [&str; 5] = ["done", "max-steps", "blocked", "cancelled", "failed"];
 
 /// Describes the first value in a step's expectations that is no known point, hook outcome or stop

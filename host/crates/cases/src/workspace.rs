@@ -16,9 +16,9 @@ const MAX_COMPARED_FILE_BYTES: u64 = 1 << 20;
 /// removed on drop.
 pub(super) struct TemporaryCaseDirectories {
     _kept: tempfile::TempDir,
-    /// Directory that contains the home and the workspace.
+    /// Directory that contains the home directory and the workspace of the case.
     pub(super) root: PathBuf,
-    /// Working directory of the agent.
+    /// Workspace: the directory in which the agent works.
     pub(super) path: PathBuf,
     /// Paths that the host uses, in the home and the workspace.
     pub(super) paths: RindPaths,

@@ -12,18 +12,18 @@ use toml_edit::{Array, DocumentMut, Item, TableLike, value};
 use super::{PluginCheckResult, PluginFault};
 use rind_lib::plugin::manifest::FILE_NAME;
 
-/// Change to a manifest.
+/// Change to a plugin manifest that corrects a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestFix {
-    /// Removes a key, and the tables that become empty.
+    /// Removes a key of the manifest, and the tables that become empty.
     Remove(Vec<String>),
     /// Removes an entry of `side_effects`, and the section of the same name.
     SideEffect(&'static str),
     /// Removes an item of a list, and the list if it becomes empty.
     Item {
-        /// Keys that lead to the list, outermost first.
+        /// Keys that lead to the list in the manifest, outermost first.
         keys: Vec<String>,
-        /// Item to remove.
+        /// Item to remove from the list.
         item: String,
     },
     /// Sets a key to the value that the host already uses instead of the written one, such as its
@@ -34,9 +34,9 @@ pub enum ManifestFix {
         /// Value that is written as a number if it is one, otherwise as a text.
         value: String,
     },
-    /// Adds a list with one item.
+    /// Adds a list with one item to the manifest.
     Insert {
-        /// Key at the top level of the file.
+        /// Name of the list, a key at the top level of the manifest.
         key: &'static str,
         /// The only item of the list.
         value: &'static str,
@@ -136,7 +136,7 @@ pub fn fix_manifest(checked: &PluginCheckResult) -> io::Result<Vec<PluginFault>>
     Ok(fixed)
 }
 
-/// Writes the file atomically, preserving its permissions.
+/// Writes the manifest atomically, preserving its permissions.
 fn write_manifest(path: &Path, text: &str) -> io::Result<()> {
     // Resolve symlinks, so that the target is replaced and not the link.
     let path = path.canonicalize()?;

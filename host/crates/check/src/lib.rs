@@ -80,7 +80,7 @@ pub const CHECK_RULES: &[(&str, &str)] = &[
     ("load", "the plugin cannot be loaded"),
 ];
 
-/// Fault of a plugin.
+/// Fault that a check found in a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PluginFault {
     /// Name of the violated rule, one of [`CHECK_RULES`].
@@ -99,14 +99,14 @@ pub struct PluginFault {
     pub fix: Option<ManifestFix>,
 }
 
-/// Result of checking one plugin.
+/// Faults that the checks of one plugin found.
 #[derive(Debug)]
 pub struct PluginCheckResult {
     /// Name of the plugin, or of its directory if the manifest cannot be read.
     pub name: String,
-    /// Folder of the plugin.
+    /// Folder of the checked plugin.
     pub folder: PathBuf,
-    /// Faults, sorted by file and line.
+    /// Faults of the plugin, sorted by file and line.
     pub faults: Vec<PluginFault>,
 }
 

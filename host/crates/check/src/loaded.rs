@@ -92,7 +92,7 @@ fn check_plugin_commands(
     }
 }
 
-/// Checks the argument schema of a tool or command.
+/// Checks the JSON Schema of the arguments of a tool or command.
 fn check_argument_schema(
     found: &mut PluginFaultCollector<'_>,
     name: &str,

@@ -13,13 +13,13 @@ const UNSEARCHED_FOLDER_NAMES: [&str; 5] =
 /// Extensions of source files in which the line of a function is searched.
 const SOURCE_EXTENSIONS: [&str; 6] = ["rs", "py", "js", "ts", "mjs", "mts"];
 
-/// Maximum depth of searched directories.
+/// Maximum depth of the directories that are searched for source files.
 const MAX_SEARCH_FOLDER_DEPTH: usize = 5;
 
 /// Maximum size of a searched source file, in bytes.
 const MAX_SOURCE_FILE_BYTES: u64 = 1 << 20;
 
-/// Line numbers of a TOML file, by key.
+/// Line numbers of the keys in a TOML file.
 pub(super) struct TomlKeyLineNumbers {
     text: String,
     document: Option<Document<String>>,

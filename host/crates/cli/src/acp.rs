@@ -73,7 +73,8 @@ pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
         );
     }
     let cancel = CancellationToken::new();
-    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
+    let interrupted =
+        ShutdownSignals::listen_for_interrupts().context("cannot listen for signals")?;
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
     let backend = OperatorAcpSessionOpener {
         model: args.model.to_model_selection(),
@@ -87,7 +88,7 @@ pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
         std::io::stdout(),
         &cancel,
     );
-    served.await.context("serve the client")?;
+    served.await.context("cannot serve the client")?;
     Ok(match cancel.is_cancelled() {
         true => ExitStatus::Interrupted,
         false => ExitStatus::Done,

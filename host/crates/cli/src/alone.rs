@@ -38,7 +38,7 @@ fn plan_single_plugin_load(
 /// Loads the plugin in a folder for its author, with all requested permissions.
 pub(super) async fn load_plugin_with_all_grants(folder: &Path) -> anyhow::Result<FoundPluginSet> {
     let load = plan_load_with_all_permissions(folder)?;
-    load.load().await.context("load plugins")
+    load.load().await.context("cannot load plugins")
 }
 
 /// Loads only the plugin in `folder`, with the given trust and the given permissions.
@@ -48,7 +48,7 @@ pub(super) async fn load_single_plugin_with_grants(
     grants: GrantOptions,
 ) -> anyhow::Result<FoundPluginSet> {
     let load = plan_single_plugin_load(folder, trust, grants)?;
-    load.load().await.context("load plugins")
+    load.load().await.context("cannot load plugins")
 }
 
 /// Returns the reason why no operator could load the plugin of this name. Ignores reasons that an

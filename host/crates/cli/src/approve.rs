@@ -26,10 +26,10 @@ pub(super) struct TerminalQuestion {
 }
 
 pub(super) enum TerminalQuestionKind {
-    /// Whether a tool call may run.
+    /// Question whether a tool call may run.
     Call(Question),
     Person(PluginUserQuestion),
-    /// A question of a built-in command.
+    /// Question of a built-in slash command.
     Command(BuiltInCommandQuestion),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct BuiltInCommandQuestion {
     pub(super) words: Vec<&'static str>,
 }
 
-/// Answer that declines a question of a built-in command.
+/// Answer that means no to a question of a built-in slash command.
 pub(super) const DECLINE_ANSWER: &str = "no";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(super) enum TerminalAnswer {
     Call(ApprovalAnswer),
     /// Answer of the person to a plugin's question; `None` after the questions were closed.
     Person(Option<UserAnswerToPlugin>),
-    /// The chosen word.
+    /// Word that the person chose as the answer to a built-in command's question.
     Command(&'static str),
 }
 

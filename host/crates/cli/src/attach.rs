@@ -218,7 +218,7 @@ fn read_image(path: &Path) -> Result<Vec<u8>, String> {
     };
     let (file, is_file) = open().map_err(|error| error.to_string())?;
     if !is_file {
-        return Err("it is not a file".to_owned());
+        return Err("the path does not name a file".to_owned());
     }
     let mut bytes = Vec::new();
     file.take(MAX_IMAGE_BYTES + 1)

@@ -136,7 +136,7 @@ fn all_audit_logs_folder(paths: &RindPaths) -> PathBuf {
 
 /// Returns the files of a log in order, each with name and content; none if there is no log.
 fn read_log_files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let reading = || format!("read the audit log {}", folder.display());
+    let reading = || format!("cannot read the audit log {}", folder.display());
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -20,7 +20,7 @@ use rind_operator::managed::EmbeddedPlugins;
 pub struct EmbeddedPluginFiles {
     /// Folders `plugins` and `examples`, with a folder for each plugin.
     pub files: EmbeddedPackedFolder,
-    /// Native code of each component, packed as [`PrecompiledComponents`] describes.
+    /// Native code of each plugin's component, packed as [`PrecompiledComponents`] describes.
     pub native: &'static [CompressedNativeCode],
 }
 

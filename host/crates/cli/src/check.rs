@@ -31,7 +31,7 @@ pub(super) struct CheckArgs {
     pub(super) report: Vec<CheckReportTarget>,
 }
 
-/// Report that `--report` writes for other programs.
+/// Format and destination of a report that `--report` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CheckReportTarget {
     Sarif(PathBuf),
@@ -42,7 +42,7 @@ fn parse_report_argument(text: &str) -> Result<CheckReportTarget, String> {
     match text.split_once('=') {
         Some(("sarif", file)) if !file.is_empty() => Ok(CheckReportTarget::Sarif(file.into())),
         None if text == "github" => Ok(CheckReportTarget::Github),
-        _ => Err("write `sarif=FILE` or `github`".to_owned()),
+        _ => Err("a report is `sarif=FILE` or `github`".to_owned()),
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
         let mut checked = check_plugin_folder(folder, &args.allow, &taken).await?;
         if args.fix {
             let fixed = rind_check::fix::fix_manifest(&checked)
-                .with_context(|| format!("fix {}", folder.display()))?;
+                .with_context(|| format!("cannot fix {}", folder.display()))?;
             if !args.json {
                 fixed.iter().for_each(render::check::print_repaired_fault);
             }
@@ -87,7 +87,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
                 let text =
                     serde_json::to_string_pretty(&render::sarif::build_sarif_report(&all))? + "\n";
                 std::fs::write(file, text)
-                    .with_context(|| format!("write the report {}", file.display()))?;
+                    .with_context(|| format!("cannot write the report {}", file.display()))?;
             }
             CheckReportTarget::Github => render::check::print_faults_as_github_annotations(&all),
         }
@@ -119,7 +119,7 @@ async fn check_plugin_folder(
     let load = alone::plan_load_with_all_permissions(folder)?;
     let mut checked = rind_check::check_plugin(folder, load.load_options(), taken)
         .await
-        .with_context(|| format!("check {}", folder.display()))?;
+        .with_context(|| format!("cannot check {}", folder.display()))?;
     checked
         .faults
         .retain(|fault| !allowed.iter().any(|rule| rule == fault.rule));

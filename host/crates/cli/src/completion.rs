@@ -26,7 +26,7 @@ use rind_lib::skill::SKILLS_FOLDER_NAME;
 /// Environment variable that a shell sets when it requests completions.
 const COMPLETION_REQUEST_ENV_VARIABLE: &str = "RIND_COMPLETE";
 
-/// Maximum number of proposals for one argument.
+/// Maximum number of completions that the shell gets for one argument.
 const MAX_PROPOSALS_PER_ARGUMENT: usize = 200;
 
 /// Maximum length of the title of a session, in characters.
@@ -39,7 +39,7 @@ pub(super) fn answer_shell_completion_request() {
         .complete();
 }
 
-/// Prints the shell code that registers the completions.
+/// Prints the shell code that makes the shell ask `rind` for completions.
 pub(super) fn print_completion_script(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
     let shells = Shells::builtins();
     let name = args.shell.to_string();

@@ -40,7 +40,7 @@ pub(super) fn set_toml_values(
     Ok(true)
 }
 
-/// Removes the value at `keys`. Returns whether it existed.
+/// Removes the value at `keys` from the TOML file. Returns whether it existed.
 pub(super) fn remove_toml_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let text = match fs::read_to_string(file) {
@@ -72,7 +72,7 @@ pub(super) fn read_toml_list(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<V
     };
     let document: DocumentMut = text
         .parse()
-        .with_context(|| format!("read {}", file.display()))?;
+        .with_context(|| format!("cannot read {}", file.display()))?;
     let mut item = Some(document.as_item());
     for key in keys {
         item = item.and_then(|item| item.get(key));
@@ -126,7 +126,7 @@ fn set_table_value(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::R
         return Ok(false);
     }
     let mut value = value.clone();
-    // Keep the comment after the value.
+    // Keep the comment that follows the replaced value.
     if let Some(before) = before {
         *value.decor_mut() = before.decor().clone();
     }

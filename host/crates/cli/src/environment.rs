@@ -40,8 +40,8 @@ pub(super) fn find_rind_paths(workspace: Option<&Path>) -> anyhow::Result<RindPa
     let workspace: PathBuf = match workspace {
         Some(folder) => folder
             .canonicalize()
-            .with_context(|| Usage(format!("open the workspace {}", folder.display())))?,
-        None => std::env::current_dir().context("find the current folder")?,
+            .with_context(|| Usage(format!("cannot open the workspace {}", folder.display())))?,
+        None => std::env::current_dir().context("cannot find the current folder")?,
     };
     process_environment().paths_for_workspace(&workspace)
 }

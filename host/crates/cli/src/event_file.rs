@@ -25,7 +25,8 @@ impl EventLogFile {
     pub(super) fn open_file(path: &Path) -> anyhow::Result<Self> {
         let mut options = OpenOptions::new();
         let opened = options.append(true).create(true).mode(0o600).open(path);
-        let file = opened.with_context(|| Usage(format!("open {} of --events", path.display())))?;
+        let file =
+            opened.with_context(|| Usage(format!("cannot open {} of --events", path.display())))?;
         Ok(Self {
             path: path.to_owned(),
             file: Some(file),

@@ -8,24 +8,24 @@ use rind_lib::point::payload::StopReason;
 use rind_lib::{agent, config, host, plugin, provider, session};
 pub(super) use rind_operator::usage::{Usage, bail_usage};
 
-/// Exit status of the program, with its code.
+/// Exit status of the program; each value is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExitStatus {
-    /// The turn or the command succeeded.
+    /// The turn or the command was successful.
     Done = 0,
     /// The model, the host or a plugin failed; the error is on standard error.
     Failed = 1,
     /// The command line or a settings file is wrong. `clap` uses this code too.
     Usage = 2,
-    /// A hook or the policy ended the turn.
+    /// A hook or the policy stopped the turn.
     Blocked = 3,
-    /// The step limit ended the turn.
+    /// The turn ended because it reached its maximum number of steps.
     MaxSteps = 4,
     Interrupted = 130,
 }
 
 impl ExitStatus {
-    /// Returns `Done` for a command that succeeded, otherwise `Failed`.
+    /// Returns `Done` if the command succeeded, otherwise `Failed`.
     pub(super) fn from_success_flag(is_done: bool) -> Self {
         if is_done { Self::Done } else { Self::Failed }
     }

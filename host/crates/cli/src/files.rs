@@ -9,16 +9,16 @@ use std::time::{Duration, SystemTime};
 
 use rind_lib::plugin::manifest::Manifest;
 
-/// Interval between two checks whether the files have changed.
+/// Interval between two checks whether watched files have changed.
 pub(super) const FILE_CHANGE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum depth of scanned folders.
+/// Maximum depth of the folders that are scanned for changed files.
 const MAX_SCANNED_FOLDER_DEPTH: usize = 8;
 
-/// Maximum number of scanned files.
+/// Maximum number of files that are scanned for changes.
 const MAX_SCANNED_FILES: usize = 10_000;
 
-/// Folders whose files are written by builds and tools.
+/// Folders that are not watched, because builds and tools write their files.
 const BUILD_OUTPUT_FOLDER_NAMES: &[&str] =
     &["target", "node_modules", "__pycache__", "dist", "build"];
 

@@ -36,19 +36,19 @@ const OLLAMA_HOST_ENV_VARIABLE: &str = "OLLAMA_HOST";
 /// Timeout for a server on this machine to list its models.
 const LOCAL_MODEL_LIST_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// Maximum number of models that are offered.
+/// Maximum number of models among which the user can choose at the first use.
 const MAX_OFFERED_MODELS: usize = 9;
 
 /// Model that is configured with a key of OpenRouter. With this name, OpenRouter selects the actual
 /// model for each request.
 const OPENROUTER_DEFAULT_MODEL: &str = "openrouter/auto";
 
-/// A model that a server on this machine offers.
+/// Model that a server on this machine, such as Ollama, offers.
 #[derive(Debug)]
 struct LocalServerModel {
-    /// Name of the provider.
+    /// Name of the provider, as in the settings.
     provider: &'static str,
-    /// Display name of the server.
+    /// Name of the server, as the user sees it.
     server: &'static str,
     url: String,
     is_usual_url: bool,
@@ -58,7 +58,7 @@ struct LocalServerModel {
 enum FirstUseModelMenuChoice {
     Model(usize),
     Key,
-    /// An API key that was pasted into the menu.
+    /// API key that the user pasted instead of choosing an entry.
     Pasted(String),
     Demo,
 }
@@ -280,7 +280,7 @@ fn store_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBu
     // it.
     secrets::read_file(&path)
         .and_then(|_| edit::set_toml_values(&path, "", &[(&[name], value.into())]))
-        .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;
+        .with_context(|| Usage(format!("cannot store {name} in {}", path.display())))?;
     Ok(path)
 }
 
@@ -292,7 +292,7 @@ fn store_model_settings(paths: &RindPaths, settings: &[(&str, String)]) -> anyho
         .map(|(keys, (_, value))| (&keys[..], value.as_str().into()))
         .collect();
     edit::set_toml_values(&file, "", &values)
-        .with_context(|| format!("change {}", file.display()))?;
+        .with_context(|| format!("cannot change {}", file.display()))?;
     render::print_note(&format!("set [provider] in {}", file.display()));
     Ok(())
 }

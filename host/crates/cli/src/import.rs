@@ -198,7 +198,7 @@ fn import_target_path(paths: &RindPaths, file: &ImportedFile) -> std::path::Path
 
 fn apply_import_plan(plan: &ImportPlan, paths: &RindPaths) -> anyhow::Result<()> {
     let settings = paths.user_config();
-    let change = || format!("change {}", settings.display());
+    let change = || format!("cannot change {}", settings.display());
     for file in &plan.files {
         let path = import_target_path(paths, file);
         let write = || {
@@ -209,7 +209,7 @@ fn apply_import_plan(plan: &ImportPlan, paths: &RindPaths) -> anyhow::Result<()>
                 // files.
                 .inspect_err(|_| drop(std::fs::remove_file(&path)))
         };
-        write().with_context(|| format!("write {}", path.display()))?;
+        write().with_context(|| format!("cannot write {}", path.display()))?;
     }
     for server in &plan.servers {
         mcp::write_server_settings(&settings, &server.name, &server.settings)

@@ -98,7 +98,7 @@ fn read_stdin_into_prompt(prompt: &str, stdin: &Stdin) -> anyhow::Result<String>
     })
 }
 
-/// Text that was read from standard input.
+/// Text that another program piped into standard input.
 struct PipedText {
     text: String,
     /// Whether reading standard input stopped at a timeout before its end.
@@ -147,7 +147,7 @@ fn read_stdin(stdin: &Stdin, wait: StdinReadTimeoutMode) -> anyhow::Result<Piped
             // The parent process may have made the descriptor non-blocking.
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(Errno::ISDIR) => bail_usage!("standard input is a folder; redirect a file"),
-            Err(errno) => return Err(errno).context("read standard input"),
+            Err(errno) => return Err(errno).context("cannot read standard input"),
         }
         silent_since = Instant::now();
     }
@@ -188,7 +188,7 @@ fn wait_until_readable(stdin: &Stdin, most: Duration) -> anyhow::Result<bool> {
     match rustix::event::poll(&mut polled, Some(&most)) {
         Ok(n_ready) => Ok(n_ready > 0),
         Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(errno).context("wait for standard input"),
+        Err(errno) => Err(errno).context("cannot wait for standard input"),
     }
 }
 
@@ -233,7 +233,7 @@ fn list_ancestor_processes() -> Vec<u32> {
     above
 }
 
-/// Whether a process has the pipe open for writing.
+/// Whether the process with this id has the pipe open for writing.
 #[cfg(target_os = "linux")]
 fn is_process_writing_to_pipe(id: u32, pipe: &std::path::Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

@@ -87,7 +87,7 @@ use rind_lib::tool::process::confine;
 /// Timeout for background tasks to end when the program exits.
 const BACKGROUND_TASK_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Runs the `rind` program with the bundled plugins `carried`.
+/// Runs the program `rind`, in which the plugins `carried` are embedded.
 #[must_use]
 pub fn main(carried: &'static EmbeddedPluginFiles) -> ExitCode {
     carried::set_embedded_plugins(carried);
@@ -150,7 +150,7 @@ fn parse_arguments_and_run_command() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(e) => {
-            render::print_error(&anyhow::Error::new(e).context("start the runtime"));
+            render::print_error(&anyhow::Error::new(e).context("cannot start the runtime"));
             return ExitStatus::Failed.into();
         }
     };

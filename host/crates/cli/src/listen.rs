@@ -12,12 +12,12 @@ use rind_lib::paths::RindPaths;
 use rind_serve::ApiListener;
 use rind_serve::access::ApiAccessSecrets;
 
-/// Address of a server over HTTP.
+/// Address on which an HTTP server of the program listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ListenAddress {
-    /// IP address and port on loopback.
+    /// Loopback IP address and port.
     Tcp(SocketAddr),
-    /// Path of a Unix socket.
+    /// Path of the Unix socket.
     Unix(PathBuf),
 }
 
@@ -56,7 +56,7 @@ impl FromStr for ListenAddress {
 pub(super) struct AuthenticatedListener {
     pub(super) access: ApiAccessSecrets,
     pub(super) listener: ApiListener,
-    /// Path of the file with the token.
+    /// Path of the file with the token that clients must send.
     pub(super) token: PathBuf,
 }
 
@@ -73,14 +73,14 @@ pub(super) async fn open_token_protected_listener(
     // Write the token before listening, so that a client that finds the socket also finds the
     // token.
     let token = paths.data.join(token_file);
-    let failed = || format!("read the token of the server in {}", token.display());
+    let failed = || format!("cannot read the token of the server in {}", token.display());
     rind_lib::disk::create_private_folder(&paths.data).with_context(failed)?;
     let access = ApiAccessSecrets::from_token_file(&token).with_context(failed)?;
     let listener = match address {
         ListenAddress::Tcp(address) => ApiListener::bind_tcp(*address).await,
         ListenAddress::Unix(path) => ApiListener::bind_unix(path),
     };
-    let listener = listener.with_context(|| format!("listen at {address}"))?;
+    let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
     Ok(AuthenticatedListener {
         access: access.with_server_port(listener.port()),
         listener,

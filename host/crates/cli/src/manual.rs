@@ -20,6 +20,6 @@ pub(super) fn write_manual_pages(args: &ManualArgs) -> anyhow::Result<ExitStatus
     let folder = &args.folder;
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(CliArgs::command(), folder))
-        .with_context(|| format!("write the manual pages to {}", folder.display()))?;
+        .with_context(|| format!("cannot write the manual pages to {}", folder.display()))?;
     Ok(ExitStatus::Done)
 }

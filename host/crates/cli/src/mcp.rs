@@ -81,7 +81,7 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
     };
     let file = setup.paths.user_config();
     write_server_settings(&file, &name, &settings)
-        .with_context(|| format!("change {}", file.display()))?;
+        .with_context(|| format!("cannot change {}", file.display()))?;
     render::print_note(&format!(
         "MCP server `{name}` is added to {}",
         file.display()
@@ -260,11 +260,11 @@ async fn review_tools_and_prompts(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ServerApprovalState {
-    /// The operator approved the offer.
+    /// The operator approved the tools that the server offers.
     Pinned,
-    /// The settings have changed since the server was approved.
+    /// The server was approved with other settings than the current ones.
     OtherSettings,
-    /// The server was never approved.
+    /// The operator never approved the server.
     Unknown,
     /// The server is disabled in the settings.
     Off,
@@ -290,7 +290,7 @@ fn server_approval_state(
     (standing, changes.unwrap_or_default())
 }
 
-/// A server in the output of `rind mcp list`.
+/// MCP server in the output of `rind mcp list`.
 #[derive(Debug, Serialize)]
 pub(super) struct McpListEntry<'a> {
     pub(super) name: &'a str,
@@ -299,7 +299,7 @@ pub(super) struct McpListEntry<'a> {
     pub(super) standing: ServerApprovalState,
     #[serde(flatten)]
     pub(super) settings: &'a ServerSettings,
-    /// Names of the approved tools.
+    /// Names of the server's tools that the operator approved.
     pub(super) tools: Vec<&'a str>,
     pub(super) given: Option<&'a str>,
     /// Authorization server of the login that is in use; `None` without one.
@@ -371,7 +371,7 @@ async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let is_private = own.is_some_and(|own| own.private);
     let keys: &[&str] = &[<McpConfig as rind_lib::config::Section>::NAME, &args.name];
     let was_there = edit::remove_toml_value(&file, keys)
-        .with_context(|| format!("change {}", file.display()))?;
+        .with_context(|| format!("cannot change {}", file.display()))?;
     let mut pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
     let of_project = pins.remove(&mcp::project_mcp_server_approval_name(&setup, &args.name))?;
     let was_pinned = pins.remove(&args.name)? || of_project;
@@ -416,7 +416,7 @@ fn unknown_server_error<'a, T>(
     bail_usage!("there is no MCP server `{name}`; {known}");
 }
 
-/// Returns the names of the servers in the settings.
+/// Returns the names of the MCP servers that the settings configure.
 pub(super) fn configured_server_names(
     setup: &OperatorWorkspaceSetup,
 ) -> anyhow::Result<Vec<String>> {

@@ -24,7 +24,7 @@ pub(super) struct ModelsArgs {
 #[derive(Debug, Serialize)]
 pub(super) struct ModelListing {
     pub(super) provider: String,
-    /// Model that a session would use.
+    /// Name of the model that a session would use.
     pub(super) chosen: String,
     pub(super) models: Vec<ListedModel>,
 }
@@ -46,7 +46,7 @@ pub(super) async fn run_models_command(args: ModelsArgs) -> anyhow::Result<ExitS
     // Convert to plain text, because exit codes treat provider errors as wrong usage, which is
     // right only while a model is selected.
     let failed = |error| anyhow::anyhow!("{:#}", anyhow::Error::new(error));
-    let names = names.map_err(failed).context("list the models")?;
+    let names = names.map_err(failed).context("cannot list the models")?;
     let prices: Prices = setup.config.section()?;
     let found = ModelListing {
         provider: selected.provider.name().to_owned(),

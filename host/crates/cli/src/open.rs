@@ -33,7 +33,7 @@ use rind_operator::start::{ConfiguredAgentHost, OperatorHostBuilder, RunFrontend
 /// Front end of a run from a terminal or a script. Asks a person at a terminal about trust, grants
 /// and, at the first use, a model; otherwise asks nothing.
 struct TerminalSessionStartFrontend {
-    /// Whether a user at a terminal can answer questions.
+    /// Whether a person at a terminal can answer questions.
     has_terminal: bool,
 }
 
@@ -82,7 +82,7 @@ impl RunFrontend for TerminalSessionStartFrontend {
     }
 }
 
-/// A prepared run whose session is not open yet.
+/// Run whose settings, model and plugins are ready, but whose session is not open yet.
 pub(super) struct PreparedRun {
     run: OperatorHostBuilder,
     exits: ExitOnSignalGuard,
@@ -109,9 +109,9 @@ pub(super) struct SessionWithUserQuestionChannels {
     pub(super) asker: OptionalTerminalQuestionSender,
     /// Runs shell commands, confined as the settings require.
     pub(super) commands: ShellCommands,
-    /// Describes the model and why it was chosen.
+    /// Description of the model, with the reason why it was chosen.
     pub(super) chosen: String,
-    /// The current approval mode.
+    /// Approval mode of the session, which can be switched while the session is open.
     pub(super) switch: SharedApprovalMode,
     /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
@@ -138,7 +138,7 @@ pub(super) async fn build_host_without_questions(
 /// Prepares a run: asks the questions, loads the plugins and selects the model. Until the exits are
 /// dropped, a signal exits the program.
 pub(super) async fn prepare_session(settings: ProgramRunSettings) -> anyhow::Result<PreparedRun> {
-    let exits = ExitOnSignalGuard::new().context("listen for signals")?;
+    let exits = ExitOnSignalGuard::new().context("cannot listen for signals")?;
     let frontend = TerminalSessionStartFrontend {
         has_terminal: settings.mode.has_terminal,
     };
@@ -148,7 +148,7 @@ pub(super) async fn prepare_session(settings: ProgramRunSettings) -> anyhow::Res
 }
 
 impl PreparedRun {
-    /// Permits a run without a configured model.
+    /// Permits a run for which no model is configured.
     pub(super) fn allow_unconfigured_model(mut self) -> Self {
         self.run = self.run.allow_missing_model();
         self
@@ -166,12 +166,12 @@ impl PreparedRun {
         self
     }
 
-    /// Returns the setup of the operator.
+    /// Returns the operator's settings and paths for this run.
     pub(super) fn operator_setup(&self) -> &OperatorWorkspaceSetup {
         &self.run.setup
     }
 
-    /// Collects the slash commands.
+    /// Collects the slash commands from all sources.
     pub(super) async fn collect_slash_commands(&self) -> anyhow::Result<SlashCommandSet> {
         let about = built_in_command_context(&self.run)?;
         let project = self.run.setup.project.as_deref();
@@ -179,17 +179,17 @@ impl PreparedRun {
         Ok(SlashCommandSet::new(about, project, program).await)
     }
 
-    /// Returns the loaded plugins.
+    /// Returns the plugins that were loaded for the run.
     pub(super) fn plugins(&self) -> Arc<FoundPluginSet> {
         self.run.plugins.plugin_set().clone()
     }
 
-    /// Returns a loader for later versions of a plugin.
+    /// Returns a plan with which later versions of this plugin can be loaded.
     pub(super) fn plan_plugin_reload(&self, plugin: &str) -> anyhow::Result<PluginLoadPlan> {
         self.run.prepare_plugin_reload(plugin)
     }
 
-    /// Opens the session.
+    /// Opens the session of this run.
     pub(super) async fn open_session(self) -> anyhow::Result<SessionWithUserQuestionChannels> {
         let is_dry_run = self.run.mode.dry_run;
         let ready = self.build_host().await?;
@@ -206,7 +206,7 @@ impl PreparedRun {
         })
     }
 
-    /// Creates the host.
+    /// Creates the host, in which sessions can then be opened.
     pub(super) async fn build_host(self) -> anyhow::Result<HostWithUserQuestionChannels> {
         let (approver, questions, asker) =
             create_approver_and_question_channels(self.run.can_ask_user());

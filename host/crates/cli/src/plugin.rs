@@ -46,13 +46,13 @@ pub(super) async fn plan_session_plugin_load(args: &PluginArgs) -> anyhow::Resul
 /// Loads the plugins that a session in this folder would have.
 pub(super) async fn load_session_plugins(args: &PluginArgs) -> anyhow::Result<FoundPluginSet> {
     let load = plan_session_plugin_load(args).await?;
-    load.load().await.context("load plugins")
+    load.load().await.context("cannot load plugins")
 }
 
 pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitStatus> {
     let load = plan_session_plugin_load(&args.plugins).await?;
     plugin_flags::check_plugin_folders_contain_plugin(&args.plugins.to_plugin_selection())?;
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     load.check_selected_plugins(&plugins)?;
     let all = plugins.plugins.iter();
     let reports: Vec<PluginReport> = all
@@ -90,7 +90,7 @@ pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitSta
 pub(super) async fn list_extension_points(args: PluginListArgs) -> anyhow::Result<ExitStatus> {
     let load = plan_session_plugin_load(&args.plugins).await?;
     plugin_flags::check_plugin_folders_contain_plugin(&args.plugins.to_plugin_selection())?;
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     load.check_selected_plugins(&plugins)?;
     let uses = list_extension_point_usages(plugins.plugins.iter().map(|plugin| &**plugin));
     if args.json {
@@ -127,7 +127,7 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
     let mut load = plan_session_plugin_load(&plugin_args).await?;
     // Load disabled plugins too, because a person may inspect a plugin before enabling it.
     let off = load.enable_all_plugins();
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     let is_it = |name: &str, trust| {
         if is_folder {
             trust == Trust::Local
@@ -281,7 +281,7 @@ async fn build_plugins_with_progress(
     progress.clear_progress_line();
     interrupt.abort();
     Ok((
-        report.context("build plugins")?,
+        report.context("cannot build plugins")?,
         progress.should_print_every_line(),
     ))
 }

@@ -57,7 +57,7 @@ impl TurnInputOutputChannels {
             lines.map(|lines| TurnSteeringController::new(lines, handle, cancel.clone(), is_json));
     }
 
-    /// Passes an event to all programs.
+    /// Passes an event of the session to all programs that follow it.
     pub(super) fn forward_event_to_followers(&mut self, event: &Stamped) {
         if let Some(watch) = &mut self.watch {
             watch(&event.event);

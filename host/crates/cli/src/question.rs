@@ -33,7 +33,7 @@ pub(super) fn escape_untrusted_line(line: &str) -> String {
 #[derive(Debug)]
 pub(super) struct ScreenFittedQuestionRows {
     pub(super) rows: Vec<String>,
-    /// Whether rows were left out.
+    /// Whether rows of the question were left out, because the screen is too small.
     pub(super) is_cut: bool,
 }
 
@@ -85,7 +85,7 @@ impl TerminalQuestionLine {
         self.with_text(&escape_untrusted_line(line))
     }
 
-    /// Appends pieces that are already escaped.
+    /// Appends pieces of text that are already escaped.
     pub(super) fn with_escaped_pieces(mut self, pieces: Vec<(Style, String)>) -> Self {
         self.pieces.extend(pieces);
         self
@@ -148,9 +148,9 @@ pub(super) struct QuestionScreenContent {
     /// Lines directly above the answers, which say what an answer covers. Truncated only if the
     /// screen has fewer rows than these lines.
     pub(super) covers: Vec<TerminalQuestionLine>,
-    /// Possible answers, such as `[y]es or [n]o`.
+    /// Description of the possible answers, such as `[y]es or [n]o`.
     pub(super) keys: String,
-    /// Whether any text is a valid answer.
+    /// Whether any typed text is a valid answer.
     pub(super) takes_text: bool,
     /// Whether the typed line is not echoed, because it may be a secret.
     pub(super) is_secret: bool,

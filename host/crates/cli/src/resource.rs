@@ -15,7 +15,7 @@ use rind_lib::message::PromptImageAttachment;
 use rind_lib::point::outcome::Level;
 use rind_mcp::{check_server_name, mcp_tool_source_name};
 
-/// Maximum number of resources in one input.
+/// Maximum number of MCP resources that one input can mention.
 const MAX_RESOURCES_PER_INPUT: usize = 10;
 
 /// Maximum size of the text of all resources in one input, in bytes.
@@ -24,10 +24,10 @@ const MAX_RESOURCES_TEXT_BYTES: usize = 512 << 10;
 /// Maximum number of images from all resources in one input.
 const MAX_RESOURCE_IMAGES_PER_INPUT: usize = 10;
 
-/// Maximum length of a quoted word, in characters.
+/// Maximum length of a word of the input that an error message quotes, in characters.
 const MAX_QUOTED_WORD_CHARS: usize = 200;
 
-/// Mention of a resource in a text.
+/// Mention of a resource of an MCP server in a typed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct McpResourceMention {
     pub(super) server: String,
@@ -92,7 +92,7 @@ pub(super) fn find_resource_mentions(
     }
     if found.len() > MAX_RESOURCES_PER_INPUT {
         return Err(format!(
-            "it names {} resources; an input may name at most {MAX_RESOURCES_PER_INPUT}",
+            "the input names {} resources, but may name at most {MAX_RESOURCES_PER_INPUT}",
             found.len()
         ));
     }
@@ -115,8 +115,8 @@ pub(super) fn find_allowed_mentions_in_chat_line(
     match found {
         Ok(found) if found.is_empty() => Ok(found),
         Ok(_) if !is_typed => Err(
-            "it names a resource of an MCP server, and only what a person types at a terminal fetches one; `rind run` takes it in \
-             its prompt"
+            "the line names a resource of an MCP server, and only what a person types at a \
+             terminal fetches one; `rind run` takes it in its prompt"
                 .to_owned(),
         ),
         Err(_) if !is_typed => Ok(Vec::new()),
@@ -178,7 +178,9 @@ pub(super) async fn fetch_and_append_resources(
         let origin = mcp_tool_source_name(server);
         let fetched = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err("it was interrupted".to_owned()),
+            () = cancel.cancelled() => {
+                return Err("fetching the resources was interrupted".to_owned());
+            }
             fetched = materials.read_resource(&origin, uri) => fetched,
         };
         let fetched = fetched.map_err(|why| format!("MCP server `{server}` {why}"))?;

@@ -157,7 +157,7 @@ fn approval_mode_note_for_run(opened: &open::SessionWithUserQuestionChannels) ->
     reason = "there is one of them in a process"
 )]
 pub(super) enum TurnOrCommandInput {
-    /// Prompt, with the requirements on its turn.
+    /// Prompt of the user, with the requirements on the turn that answers it.
     Prompt(String, TurnOptions),
     /// Continue the interrupted turn of the session, without a prompt.
     Continue(TurnOptions),
@@ -166,7 +166,7 @@ pub(super) enum TurnOrCommandInput {
         call: SlashCommandCall,
         /// Whether piped input is added to the prompt that the command creates.
         reads_stdin: bool,
-        /// Requirements on the turn that runs this prompt.
+        /// Requirements on the turn that runs the command's prompt.
         demands: TurnOptions,
     },
 }
@@ -397,7 +397,8 @@ pub(super) async fn run_and_show_turn_or_command(
         programs,
     ));
     // Register the handler here, not in the task: until it exists, Ctrl-C ends the process at once.
-    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
+    let interrupted =
+        ShutdownSignals::listen_for_interrupts().context("cannot listen for Ctrl-C")?;
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
     let ran = run_turn_or_command(&mut session, input.into(), &cancel).await;
     let id = session.id().clone();

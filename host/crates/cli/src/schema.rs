@@ -12,7 +12,7 @@ use super::render;
 static EMBEDDED_JSON_SCHEMAS: EmbeddedPackedFolder =
     EmbeddedPackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/schemas.tar.zst")));
 
-/// Prints a JSON Schema.
+/// Prints the JSON Schema that the user named.
 pub(super) fn print_schema(of: SchemaName) -> ExitStatus {
     render::print_json_to_stdout(match of {
         SchemaName::Events => EMBEDDED_JSON_SCHEMAS.file_text("events.json"),

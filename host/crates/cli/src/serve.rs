@@ -98,7 +98,8 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         }
     }
     let cancel = CancellationToken::new();
-    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
+    let interrupted =
+        ShutdownSignals::listen_for_interrupts().context("cannot listen for Ctrl-C")?;
     drop(ready.exits);
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
     let (sender, events) = mpsc::channel(EVENT_QUEUE_CAPACITY);
@@ -129,7 +130,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         }
     };
     let (ends, served) = tokio::join!(run_loops, run_api);
-    served.context("serve the API")?;
+    served.context("cannot serve the API")?;
     if tokio::time::timeout(FINAL_EVENTS_WRITE_TIMEOUT, shown)
         .await
         .is_err()
@@ -178,11 +179,11 @@ type SharedStoreAndRemoteSessionClient =
 struct PreparedApiServer {
     server: ApiServer,
     listener: ApiListener,
-    /// Address that the API listens on.
+    /// Address on which the HTTP API listens.
     address: String,
-    /// Path of the file with the API token.
+    /// Path of the file that contains the API token.
     token: PathBuf,
-    /// URL that signs a browser in.
+    /// URL with which a browser signs in; `None` if there is none.
     login: Option<String>,
 }
 
@@ -218,7 +219,7 @@ fn to_workspace_host(run: &ConfiguredAgentHost) -> WorkspaceHost {
     )
 }
 
-/// Returns the paths of the folders with symlinks resolved.
+/// Returns the paths of the workspace folders, with symlinks resolved.
 fn resolve_workspace_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let paths = named
         .iter()

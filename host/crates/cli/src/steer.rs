@@ -24,7 +24,7 @@ use rind_lib::agent::AgentSteeringHandle;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::Source;
 
-/// Maximum length of a line, in bytes.
+/// Maximum length of an input line that steers the turn, in bytes.
 const MAX_INPUT_LINE_BYTES: u64 = 1 << 20;
 
 /// Maximum number of lines that are read before the turn handles them.
@@ -46,8 +46,8 @@ pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<SteeringLineRec
         false
     } else {
         let found = path.metadata();
-        let found =
-            found.with_context(|| Usage(format!("open {} of --steer-from", path.display())))?;
+        let found = found
+            .with_context(|| Usage(format!("cannot open {} of --steer-from", path.display())))?;
         if found.is_dir() {
             bail_usage!(
                 "--steer-from {} is a folder; name a file, a named pipe, or `-` for standard input",
@@ -62,7 +62,7 @@ pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<SteeringLineRec
     let thread = std::thread::Builder::new().name("steer-from".to_owned());
     thread
         .spawn(move || read_steering_lines(&path, is_pipe, &sender))
-        .context("start the thread that reads the steering lines")?;
+        .context("cannot start the thread that reads the steering lines")?;
     Ok(lines)
 }
 
@@ -113,7 +113,7 @@ fn send_steering_lines_from_reader(
         } else if is_whole {
             String::from_utf8(bytes).map_err(|_| "the line is not UTF-8 text".to_owned())
         } else {
-            Err("the line is torn: its line break is missing".to_owned())
+            Err("the line is incomplete: its line break is missing".to_owned())
         };
         let is_blank = line.as_ref().is_ok_and(|line| line.trim().is_empty());
         if !is_blank && sender.blocking_send(line).is_err() {

@@ -42,7 +42,7 @@ pub(super) async fn set_plugin_enabled(
     };
     let keys: &[&str] = &["plugins", name, "enabled"];
     let is_news = edit::set_toml_values(&file, &head, &[(keys, is_on.into())])
-        .with_context(|| format!("change {}", file.display()))?;
+        .with_context(|| format!("cannot change {}", file.display()))?;
     let word = if is_on { "on" } else { "off" };
     let place = if args.project {
         format!("in {}", paths.workspace.display())
@@ -65,7 +65,7 @@ pub(super) async fn set_plugin_enabled(
 /// file or a policy overrides it.
 async fn plugin_toggle_no_effect_reason(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let load = plugin::plan_session_plugin_load(&PluginArgs::default()).await?;
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);
     if runs == is_on {
         return Ok(None);

@@ -35,7 +35,7 @@ fn env_variable_requesting_trace_export(
         .find(|name| env(name).is_some())
 }
 
-/// Exporter of traces, if the environment configures one.
+/// Exporter of traces; does nothing if the environment configures none.
 pub(super) struct TraceExporter(Option<Exporter>);
 
 impl TraceExporter {

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::signals::ShutdownSignals;
 use rind_lib::lock::lock_ignoring_poison;
 
-/// Size assumed if the terminal does not report one.
+/// Size that is assumed if the terminal does not report its size.
 const DEFAULT_TERMINAL_SIZE: TerminalSize = TerminalSize {
     columns: 80,
     rows: 24,
@@ -168,7 +168,7 @@ impl Drop for ExitOnSignalGuard {
     }
 }
 
-/// Whether unread input is available.
+/// Whether standard input has bytes that were not read yet.
 fn has_unread_input() -> bool {
     let stdin = std::io::stdin();
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];

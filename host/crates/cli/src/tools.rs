@@ -72,10 +72,10 @@ pub(super) async fn tool_names(args: &PluginArgs) -> anyhow::Result<Vec<(String,
     Ok(all.map(|tool| (tool.spec.name, tool.spec.plugin)).collect())
 }
 
-/// Returns the tools of a session in this folder.
+/// Returns the tools that a session in the current folder would have.
 async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<ToolSpecWithPolicy>> {
     let load = plugin::plan_session_plugin_load(args).await?;
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     load.check_selected_plugins(&plugins)?;
     render::plugins::warn_about_plugins_not_loaded(&plugins);
     let setup = load.operator_setup();
@@ -96,7 +96,7 @@ pub(super) async fn list_session_tool_specs(
     plugins: Arc<FoundPluginSet>,
 ) -> anyhow::Result<Vec<Arc<ToolSpec>>> {
     check_folders_are_separate(&setup.paths)?;
-    let sessions = tempfile::tempdir().context("make a folder for the session")?;
+    let sessions = tempfile::tempdir().context("cannot make a folder for the session")?;
     let commands = confinement::find_command_confinement(setup)
         .await?
         .command_environment_with_warning();

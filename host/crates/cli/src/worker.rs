@@ -22,7 +22,7 @@ use rind_lib::tool::process::{FinishedProcess, ProcessEndReason, ProcessSpec};
 /// Maximum size of the output that is read, in bytes.
 const MAX_WORKER_OUTPUT_BYTES: u64 = 64 << 20;
 
-/// Prefix of the names of the private folders.
+/// Prefix of the names of the workers' private folders.
 const PRIVATE_FOLDER_NAME_PREFIX: &str = "rind-worker-";
 
 /// Names of the worker's input and output files in its private folder.
@@ -38,7 +38,7 @@ pub(super) struct WorkerProcessSpec {
     /// Maximum time for the work. It is long, so that a busy machine can finish, and is the only
     /// time limit where the kernel does not limit processor time.
     pub(super) deadline: Duration,
-    /// Maximum processor time, in seconds; only on Linux.
+    /// Maximum processor time of the worker process, in seconds; enforced only on Linux.
     pub(super) max_cpu_seconds: u64,
     /// Maximum memory of the worker process, in bytes; enforced only on Linux.
     pub(super) max_memory_bytes: u64,
@@ -154,8 +154,9 @@ impl WorkerProcessSpec {
     ) -> Result<(), String> {
         let folder = PathBuf::from(args.next().unwrap_or_default());
         die_with_parent();
-        limit_memory_and_cpu(self.max_memory_bytes, self.max_cpu_seconds)
-            .map_err(|e| format!("resource limits: {e}"))?;
+        limit_memory_and_cpu(self.max_memory_bytes, self.max_cpu_seconds).map_err(|e| {
+            format!("cannot limit the memory and the processor time of the process: {e}")
+        })?;
         // Continue if the kernel does not support confinement, which `rind doctor` reports: the
         // worker only parses text, and its code is memory-safe.
         if let Err(ConfinementFailureReason::Failed(why)) = confine_this_process(&folder) {

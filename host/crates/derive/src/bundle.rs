@@ -25,25 +25,25 @@ const GENERATOR_NAME_AND_VERSION: &str = concat!("rind skill derive ", env!("CAR
 /// Maximum size of `SKILL.md` without its front matter, in bytes. A model reads all of it.
 const MAX_SKILL_BODY_BYTES: usize = 64 << 10;
 
-/// Maximum size of a page in `references`, in bytes.
+/// Maximum size of one Markdown page in the folder `references`, in bytes.
 const MAX_REFERENCE_PAGE_BYTES: usize = 512 << 10;
 
 /// Maximum total size of the pages of a bundle, in bytes. A page that would exceed it is truncated
 /// to its heading, so that no page is missing.
 const MAX_BUNDLE_PAGES_BYTES: usize = 16 << 20;
 
-/// Derived skill, before it is rendered as a bundle.
+/// Skill that was derived from a package, before it is rendered as files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SkillDraft {
     /// Name of the skill and of its directory.
     pub name: String,
-    /// Name of the documented package.
+    /// Name of the package that the skill documents.
     pub package: String,
-    /// Version of the package.
+    /// Version of the package; `None` if the package states none.
     pub version: Option<String>,
-    /// Digest of the source, computed by [`BundleSourceHasher`].
+    /// Digest of the package's source, computed by [`BundleSourceHasher`].
     pub source_hash: String,
-    /// License of the package.
+    /// License of the package; `None` if the package states none.
     pub license: Option<String>,
     /// Description of the skill, which tells a model when to use it.
     pub description: String,
@@ -51,20 +51,20 @@ pub struct SkillDraft {
     pub side_effects: Vec<SideEffect>,
     /// Plugins that the skill depends on.
     pub library_depends: Vec<String>,
-    /// Heading of `SKILL.md`.
+    /// Title of the skill, the heading of `SKILL.md`.
     pub title: String,
-    /// Sections of `SKILL.md` below the title.
+    /// Sections of `SKILL.md` below the title, as Markdown.
     pub body: String,
-    /// Summary written by a model, shown above the sections.
+    /// Summary that a model wrote, shown above the sections; `None` without one.
     pub summary: Option<PackageSummary>,
     /// Texts of the files in `references`, by file name.
     pub references: BTreeMap<String, String>,
 }
 
-/// Summary of a package, written by a model.
+/// Summary of a package that a model wrote.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PackageSummary {
-    /// Name of the model.
+    /// Name of the model that wrote the summary.
     pub model: String,
     /// Text of the summary as sanitized Markdown, which cannot break out of its section.
     pub text: String,
@@ -110,7 +110,7 @@ pub struct SkillBundle(pub BTreeMap<String, String>);
 /// Stamp of an existing bundle, and whether the bundle is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillBundleProvenance {
-    /// Digest of the source of the skill.
+    /// Digest of the source from which the skill was derived.
     pub source_hash: String,
     /// Whether the files are unchanged since `derive` wrote them.
     pub is_whole: bool,
@@ -129,7 +129,7 @@ impl SkillDraft {
         }
     }
 
-    /// Renders the files of the skill.
+    /// Renders the files of the skill: `SKILL.md` and the pages in `references`.
     pub fn render_bundle(&self) -> SkillBundle {
         let mut files: BTreeMap<String, String> = self
             .references
@@ -158,7 +158,7 @@ impl SkillDraft {
         bundle
     }
 
-    /// Renders the front matter, with an empty digest.
+    /// Renders the front matter of `SKILL.md`, with an empty digest of the bundle.
     fn render_front_matter(&self) -> String {
         let mut front = Map::new();
         let mut put = |key: &str, value: Value| drop(front.insert(key.to_owned(), value));

@@ -16,9 +16,9 @@ pub enum SkillDeriveJob {
     Plugin(Box<PluginPackage>),
     /// Crate, with the sources of its library if it has one.
     Crate(Box<CratePackage>, Option<CrateFiles>),
-    /// WIT package, with its README.
+    /// WIT package, with the text of its README if it has one.
     Wit(WitFiles, Option<String>),
-    /// Component: its name, and its bytes in base64.
+    /// WebAssembly component: its name, and its bytes in base64.
     Component(String, String),
 }
 
@@ -32,7 +32,7 @@ pub struct DeriveJobResult {
 }
 
 impl SkillDeriveJob {
-    /// Creates a job for a component with this name.
+    /// Creates a job that derives a skill from the component with this name.
     pub fn from_component(name: String, bytes: &[u8]) -> Self {
         Self::Component(name, STANDARD.encode(bytes))
     }

@@ -14,7 +14,7 @@ const MAX_DESCRIBED_SCHEMA_DEPTH: usize = 4;
 /// Maximum number of `enum` values that are listed per property.
 const MAX_LISTED_ENUM_VALUES: usize = 30;
 
-/// Maximum number of lines per schema.
+/// Maximum number of lines in which one JSON Schema is described.
 const MAX_LINES_PER_SCHEMA: usize = 300;
 
 /// Maximum total size of the lines about one schema, in bytes. Needed in addition to the number of

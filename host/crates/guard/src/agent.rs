@@ -8,20 +8,20 @@ use super::formats::{
 };
 use super::table::{self, AgentHookCapabilities};
 
-/// Agent whose tool calls plugins of Rind can judge.
+/// Coding agent whose tool calls Rind's plugins can judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuardedAgent {
-    /// Claude Code.
+    /// Claude Code, the agent of Anthropic.
     ClaudeCode,
-    /// Codex.
+    /// Codex, the agent of OpenAI.
     Codex,
-    /// OpenCode.
+    /// OpenCode, an open-source agent.
     #[serde(rename = "opencode")]
     OpenCode,
-    /// goose.
+    /// goose, an open-source agent.
     Goose,
-    /// pi.
+    /// pi, an open-source agent.
     Pi,
 }
 
@@ -47,13 +47,13 @@ impl GuardedAgent {
         }
     }
 
-    /// Finds an agent by its name.
+    /// Returns the agent with this name; `None` if there is none.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
-    /// Returns the table of the agent's hooks.
+    /// Returns the table that describes the events and effects of the agent's hooks.
     #[must_use]
     pub fn hook_table(self) -> &'static AgentHookCapabilities {
         table::agent_hook_capabilities(self)
@@ -75,19 +75,19 @@ impl GuardedAgent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentHookPoint {
-    /// Point before a tool call runs.
+    /// Point before the agent runs a tool call.
     PreTool,
-    /// Point after a tool call has run.
+    /// Point after the agent has run a tool call.
     PostTool,
     /// Point after the user has sent a prompt: `turn-start`, followed by `pre-assess`.
     TurnStart,
 }
 
 impl AgentHookPoint {
-    /// All points.
+    /// All points to which hooks of other agents correspond.
     pub const ALL: [Self; 3] = [Self::PreTool, Self::PostTool, Self::TurnStart];
 
-    /// Returns the name of the point.
+    /// Returns the name of the point, such as `pre-tool`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl AgentHookPoint {
         }
     }
 
-    /// Finds a point by its name.
+    /// Returns the point with this name; `None` if there is none.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|point| point.name() == name)

@@ -13,11 +13,11 @@ const MAX_REFUSAL_REASON_BYTES: usize = 4000;
 /// Output and exit code with which the guard program answers a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookAnswer {
-    /// Exit code of the program.
+    /// Exit code with which the hook program ends.
     pub code: u8,
-    /// Text for standard output.
+    /// Text that the hook program writes to standard output.
     pub stdout: String,
-    /// Text for standard error.
+    /// Text that the hook program writes to standard error.
     pub stderr: String,
 }
 

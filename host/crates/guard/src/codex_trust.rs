@@ -85,9 +85,9 @@ pub(crate) fn are_hooks_trusted(config: &str, file: &Path, hooks: &[HookInSettin
 /// Hooks in a file before and after a change, each with its position and content.
 #[derive(Default)]
 pub(crate) struct HooksBeforeAndAfterChange {
-    /// Hooks of Rind before the change.
+    /// Hooks that Rind had installed before the change.
     pub(crate) old: Vec<HookInSettingsFile>,
-    /// Hooks of Rind after the change.
+    /// Hooks that Rind has installed after the change.
     pub(crate) new: Vec<HookInSettingsFile>,
     /// Hooks that Rind did not install but that the change may have moved, each before and after
     /// the change.

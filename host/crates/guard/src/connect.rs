@@ -18,7 +18,7 @@ use super::frame::{DaemonReply, RequestHead, read_reply, write_request};
 /// agent runs the call if its timeout expires.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// Interval between two attempts to reach the daemon.
+/// Interval between two attempts to connect to the daemon of the guard.
 const DAEMON_CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Timeout for a started daemon to listen. The daemon may first have to wait until the previous
@@ -29,12 +29,12 @@ const DAEMON_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// that it is retired, and the request goes to its successor.
 const MAX_DAEMON_ATTEMPTS_PER_REQUEST: u32 = 4;
 
-/// Request of an agent to its hook.
+/// Request that an agent sends to the hook that it runs.
 #[derive(Debug)]
 pub struct AgentHookRequest {
     /// Agent that runs the hook.
     pub agent: GuardedAgent,
-    /// Point of Rind to which the hook corresponds.
+    /// Point of Rind to which the agent's hook corresponds.
     pub point: AgentHookPoint,
     /// Bytes that the agent wrote to the hook's standard input.
     pub payload: Vec<u8>,

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 /// Failure of a file operation of the guard, or of the request to its daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardFileOrDaemonError {
-    /// A file or folder cannot be used.
+    /// A file or folder of the guard or of the agent cannot be used.
     #[error("{}: {why}", path.display())]
     File {
-        /// Path of the file.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Reason, followed by the remedy if there is one.
+        /// Reason why it cannot be used, followed by the remedy if there is one.
         why: String,
     },
     /// The daemon did not answer, or could not be started.

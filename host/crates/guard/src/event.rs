@@ -17,7 +17,7 @@ const MAX_ID_OR_TOOL_NAME_BYTES: usize = 256;
 /// Event for which another agent runs Rind's hook: a tool call, its result or a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AgentHookEvent {
-    /// Id of the agent's session.
+    /// Id that the agent gave its session.
     pub(crate) session: String,
     /// Folder that the agent works in, if the hook reports it.
     pub(crate) folder: Option<PathBuf>,
@@ -28,21 +28,21 @@ pub(crate) struct AgentHookEvent {
 /// Call, result or prompt that a hook event is about.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentHookEventKind {
-    /// Tool call that is about to run.
+    /// Tool call that the agent is about to run.
     Call {
         id: String,
         /// The call with Rind's tool and argument names; several if one call of the agent changes
         /// several files.
         calls: Vec<ToolCallWithRindNames>,
     },
-    /// Tool call that has run.
+    /// Tool call that the agent has run, with its result.
     Result {
         id: String,
         call: ToolCallWithRindNames,
         texts: ToolResultTextsWithPaths,
         is_error: bool,
     },
-    /// Prompt of the user.
+    /// Prompt that the user sent to the agent.
     Prompt(String),
 }
 
@@ -54,10 +54,10 @@ pub(crate) struct ToolCallWithRindNames {
     pub(crate) effect_class: EffectClass,
 }
 
-/// Error for a payload that cannot be judged.
+/// Error for a hook payload from an agent that cannot be judged.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct InvalidHookPayloadError {
-    /// Reason, as a sentence.
+    /// Reason why the payload cannot be judged, as a sentence.
     pub(crate) why: String,
     /// JSON object that was sent, on which the form of the refusal may depend; `None` if the
     /// payload is not a JSON object.
@@ -106,7 +106,7 @@ pub(crate) fn required_text_field<'a>(payload: &'a Value, key: &str) -> Result<&
         .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
 }
 
-/// Returns a required field of the payload.
+/// Returns a required field of the hook payload; the error names a missing field.
 pub(crate) fn required_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Value, String> {
     payload
         .get(key)

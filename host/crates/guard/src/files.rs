@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::agent::GuardedAgent;
 use super::error::GuardFileOrDaemonError;
 
-/// Maximum size of a settings file, in bytes.
+/// Maximum size of a settings file of an agent, in bytes.
 const MAX_SETTINGS_FILE_BYTES: u64 = 4 << 20;
 
 /// Folders from which the paths of an agent's files are derived.
@@ -68,7 +68,7 @@ impl AgentSettingsRootFolders {
 /// Change of a file, which is shown to the user before it is applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileChange {
-    /// Path of the file.
+    /// Path of the changed file.
     pub path: PathBuf,
     /// Text of the file before the change; `None` if the file does not exist.
     pub before: Option<String>,

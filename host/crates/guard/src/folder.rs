@@ -23,10 +23,10 @@ use tokio::net::UnixListener;
 
 use super::error::GuardFileOrDaemonError;
 
-/// Name of the guard's folder in the data folder.
+/// Name of the guard's folder, which lies in Rind's data folder.
 const GUARD_FOLDER_NAME: &str = "guard";
 
-/// File name of the socket.
+/// File name of the Unix socket on which the guard's daemon listens.
 const SOCKET_FILE_NAME: &str = "guard.sock";
 
 /// File whose lock the daemon holds while it runs.
@@ -35,16 +35,16 @@ const DAEMON_LOCK_FILE_NAME: &str = "daemon.lock";
 /// File whose lock a program holds while it starts a daemon.
 const DAEMON_START_LOCK_FILE_NAME: &str = "start.lock";
 
-/// Permission bits that give access to other users.
+/// Permission bits that give the group or other users access.
 const GROUP_AND_OTHERS_MODE_BITS: u32 = 0o077;
 
-/// Timeout for connecting to the daemon's socket.
+/// Maximum time to connect to the socket of the guard's daemon.
 const DAEMON_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum length of a socket's path, in bytes.
+/// Maximum length of the path of the daemon's Unix socket, in bytes.
 const MAX_SOCKET_PATH_BYTES: usize = 100;
 
-/// Private folder of the guard.
+/// Private folder of the guard, with the daemon's socket, locks and log.
 #[derive(Clone, Debug)]
 pub struct GuardDaemonFolder {
     path: PathBuf,
@@ -97,13 +97,13 @@ impl GuardDaemonFolder {
         &self.path
     }
 
-    /// Returns the path of the daemon's log.
+    /// Returns the path of the file to which the daemon writes its log.
     #[must_use]
     pub fn log_path(&self) -> PathBuf {
         self.path.join("daemon.log")
     }
 
-    /// Returns the folder with copies of changed files.
+    /// Returns the folder that keeps copies of the settings files which were changed.
     #[must_use]
     pub fn backup_folder_path(&self) -> PathBuf {
         self.path.join("copies")
@@ -265,7 +265,7 @@ fn require_private_to_user(
     Ok(())
 }
 
-/// Connects to a socket, with a timeout.
+/// Connects to a Unix socket, and fails after [`DAEMON_CONNECT_TIMEOUT`].
 fn connect_with_timeout(path: &Path) -> io::Result<UnixStream> {
     let socket = open_socket()?;
     set_socket_timeout(&socket, Timeout::Send, Some(DAEMON_CONNECT_TIMEOUT))?;
@@ -275,7 +275,7 @@ fn connect_with_timeout(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Opens a Unix socket that no program inherits.
+/// Opens a Unix socket that started programs do not inherit.
 #[cfg(not(target_vendor = "apple"))]
 fn open_socket() -> io::Result<OwnedFd> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);

@@ -16,7 +16,7 @@ use super::agent::{AgentHookPoint, GuardedAgent};
 use super::answer::HookAnswer;
 use super::event::MAX_HOOK_PAYLOAD_BYTES;
 
-/// Maximum size of a request's head, in bytes.
+/// Maximum size of the JSON head of a request to the daemon, in bytes.
 const MAX_REQUEST_HEAD_BYTES: usize = 64 << 10;
 
 /// Maximum size of a reply, in bytes. A reply may contain the payload's arguments or result, and
@@ -30,15 +30,15 @@ pub(crate) struct RequestHead {
     pub(crate) build: String,
     pub(crate) agent: GuardedAgent,
     pub(crate) point: AgentHookPoint,
-    /// Folder in which the agent started the program.
+    /// Folder in which the agent started the hook program.
     pub(crate) folder: PathBuf,
 }
 
-/// Reply of the daemon.
+/// Reply of the guard's daemon to a hook program.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum DaemonReply {
-    /// Answer for the agent.
+    /// Answer that the hook program passes to the agent.
     Answer(HookAnswer),
     /// The daemon is about to be replaced by another one; contains the reason.
     Retired(String),
@@ -91,7 +91,7 @@ pub(crate) fn write_request(
     stream.write_all(&encode_frames(&[&serde_json::to_vec(head)?, payload])?)
 }
 
-/// Reads the single request of a connection.
+/// Reads the request of a connection to the daemon; a connection has only one.
 pub(crate) async fn read_request(stream: &mut UnixStream) -> io::Result<(RequestHead, Vec<u8>)> {
     let mut stream = BufReader::new(stream);
     let head = read_frame(&mut stream, MAX_REQUEST_HEAD_BYTES).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn write_reply(stream: &mut UnixStream, reply: &DaemonReply) ->
     stream.write_all(&bytes).await
 }
 
-/// Reads the single reply of a connection.
+/// Reads the daemon's reply on a connection; a connection has only one.
 pub(crate) fn read_reply(stream: &mut PlainStream) -> io::Result<DaemonReply> {
     let mut stream = io::BufReader::new(stream);
     let mut length = [0; 4];

@@ -23,35 +23,35 @@ const AGENT_HOOK_TIMEOUT_SECONDS: u32 = 60;
 /// Name of the small hook program, `rind-guard-hook`, which does only what `rind guard hook` does.
 const DEDICATED_HOOK_PROGRAM_NAME: &str = "rind-guard-hook";
 
-/// Program that an installed hook starts.
+/// Program that an installed hook starts, and its environment.
 #[derive(Clone, Debug)]
 pub struct GuardHookProgram {
-    /// Path of the program.
+    /// Path of the hook program.
     pub program: PathBuf,
     /// Whether the program is `rind-guard-hook`, which has no subcommands.
     pub is_small: bool,
-    /// Value of the environment variable `RIND_HOME`, if set.
+    /// Value of the environment variable `RIND_HOME`; `None` if it is not set.
     pub home: Option<PathBuf>,
 }
 
-/// Installation state of a guard.
+/// State of a guard's installation in the settings of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuardInstallState {
     /// No part of the guard is installed.
     Absent,
-    /// Installed exactly as `install` would write it.
+    /// The guard is installed exactly as `install` would write it.
     Installed,
     /// Installed, but different from what `install` would write; contains the reason.
     Differs(String),
 }
 
-/// A hook that is installed.
+/// Hook that is installed in the settings of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledHook {
     /// Rind's name for the point at which the hook runs.
     pub point: AgentHookPoint,
-    /// Name of the agent's event.
+    /// Name of the agent's event at which the hook runs.
     pub event: String,
     /// Command line that the agent passes to a shell, or that the agent's module runs.
     pub command: String,
@@ -92,7 +92,7 @@ fn rind_home_argument(home: &Path) -> String {
     format!(" --home {}", shell_quote(home))
 }
 
-/// Quotes a path for a POSIX shell.
+/// Quotes a path so that a POSIX shell reads it as one word.
 fn shell_quote(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }

@@ -5,13 +5,13 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode
 use rind_lib::json::measure_nesting_depth;
 use serde_json::Value;
 
-/// Maximum nesting depth of a settings file.
+/// Maximum nesting depth of the JSON in a settings file.
 const MAX_SETTINGS_NESTING_DEPTH: usize = 64;
 
 /// Key of the object that contains the hooks, and of the list of hooks in a group.
 const HOOKS_KEY: &str = "hooks";
 
-/// Key of the command that a hook runs.
+/// Key of a hook's command line in the settings of an agent.
 const HOOK_COMMAND_KEY: &str = "command";
 
 /// Hook that was found in an agent's settings file, with its position there.
@@ -20,7 +20,7 @@ pub(crate) struct HookInSettingsFile {
     pub(crate) event: String,
     /// Index of the hook's group in the list of the event.
     pub(crate) group: usize,
-    /// Index of the hook in its group.
+    /// Index of the hook in its group, counted from 0.
     pub(crate) position: usize,
     /// Whether the hook's group has no other field than `hooks`. Another field, such as a matcher,
     /// could exclude calls.
@@ -46,7 +46,7 @@ pub(crate) fn parse_jsonc(text: &str) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Finds the hooks whose command satisfies `is_own`.
+/// Finds the hooks in an agent's settings whose command satisfies `is_own`.
 pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<HookInSettingsFile> {
     let mut found = Vec::new();
     let events = value.get(HOOKS_KEY).and_then(Value::as_object);

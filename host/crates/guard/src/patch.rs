@@ -12,7 +12,7 @@ use serde_json::json;
 use super::event::ToolCallWithRindNames;
 use super::tools::to_workspace_relative_path;
 
-/// Maximum number of files in a patch.
+/// Maximum number of files that a patch of an agent can change.
 const MAX_FILES_PER_PATCH: usize = 200;
 
 const BEGIN_PATCH_LINE: &str = "*** Begin Patch";

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::agent::GuardedAgent;
 
-/// Sample call that a test sends to a hook.
+/// Sample tool call that a test sends to an installed hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleHookCall {
     /// Call of a command that can destroy other people's work.
     Dangerous,
-    /// Call of a command that only reads.
+    /// Call of a shell command that only reads.
     Harmless,
 }
 
 impl SampleHookCall {
-    /// Returns the command of the call.
+    /// Returns the shell command of the sample call.
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
@@ -75,9 +75,9 @@ pub fn hook_payload_for_probe(agent: GuardedAgent, call: SampleHookCall, folder:
 /// Reaction of an agent to an answer of its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentReactionToHookAnswer {
-    /// The agent refuses the call, for this reason.
+    /// The agent would refuse the tool call, for this reason.
     Refused(String),
-    /// The agent asks its user this question.
+    /// The agent would ask its user this question.
     Asked(String),
     /// The hook neither refuses nor asks, and the agent continues.
     Passed,

@@ -10,7 +10,7 @@ const KEYS_HOLDING_TYPE_NAMES: &[&str] = &["type", "mode", "mimeType", "media_ty
 /// Keys under which an object with binary data stores the encoded bytes.
 const BINARY_DATA_KEYS: &[&str] = &["data", "base64", "blob"];
 
-/// Keys whose presence marks an object as binary data.
+/// Keys whose presence shows that a JSON object of a tool result contains binary data.
 const BINARY_DATA_MARKER_KEYS: &[&str] = &["mimeType", "media_type"];
 
 /// Maximum number of texts in a tool's result that are judged.

@@ -50,11 +50,11 @@ const PREVIOUS_DAEMON_EXIT_TIMEOUT: Duration = Duration::from_secs(22);
 /// Request to a [`GuardSessionOpener`] to open or resume a session.
 #[derive(Clone, Debug)]
 pub struct GuardSessionRequest {
-    /// Agent that the session belongs to.
+    /// Agent to which the session belongs.
     pub agent: GuardedAgent,
     /// Id of the session; a session with this id may already exist.
     pub id: String,
-    /// Folder that the agent works in.
+    /// Folder in which the agent works.
     pub folder: PathBuf,
 }
 
@@ -176,7 +176,7 @@ pub async fn run_guard_daemon(
     Ok(())
 }
 
-/// Serves one connection: a request and its reply.
+/// Reads the request of one connection to the daemon, and sends the reply.
 async fn serve_request(state: &GuardDaemonState, mut stream: UnixStream) {
     if let Err(why) = require_same_user_peer(&stream) {
         tracing::warn!(why, "a connection was refused");

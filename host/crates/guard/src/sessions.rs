@@ -27,10 +27,10 @@ use super::tools::{PATH_ARGUMENT_NAME, to_workspace_relative_path};
 /// Time without a request after which a session is closed. The next request resumes it.
 const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Maximum number of open sessions.
+/// Maximum number of sessions that the daemon has open at the same time.
 const MAX_OPEN_SESSIONS: usize = 64;
 
-/// Timeout for closing all sessions when the daemon ends.
+/// Maximum time for closing all sessions when the daemon ends.
 const CLOSE_ALL_SESSIONS_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Maximum length, in bytes, of an agent's session id that becomes part of Rind's session id
@@ -50,7 +50,7 @@ struct SessionClientAndFolder {
     folder: PathBuf,
 }
 
-/// Open sessions of the daemon.
+/// Sessions that the guard's daemon has open.
 pub(crate) struct OpenGuardSessions {
     backend: Arc<dyn GuardSessionOpener>,
     open: Mutex<HashMap<String, GuardedAgentSession>>,
@@ -68,7 +68,7 @@ impl OpenGuardSessions {
         }
     }
 
-    /// Judges an event of an agent.
+    /// Decides about an event of an agent, such as a tool call, in the agent's session.
     pub(crate) async fn judge_event(
         &self,
         agent: GuardedAgent,

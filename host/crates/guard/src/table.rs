@@ -5,26 +5,26 @@ use serde::Serialize;
 
 use super::agent::{AgentHookPoint, GuardedAgent};
 
-/// Effect that a hook can have on an agent.
+/// Effect that the answer of a hook can have on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentHookEffect {
-    /// Refuse the call or the prompt.
+    /// Refuse the tool call or the prompt.
     Block,
-    /// Make the agent ask its user.
+    /// Make the agent ask its user about the tool call.
     Ask,
-    /// Change the arguments of a call.
+    /// Change the arguments of a tool call.
     ChangeArguments,
-    /// Change the result that the model reads.
+    /// Change the result of a tool call that the model reads.
     ChangeResult,
-    /// Change the text of a prompt.
+    /// Change the text of the user's prompt.
     ChangePrompt,
-    /// Add a text for the model.
+    /// Add a text that the model reads.
     Note,
 }
 
 impl AgentHookEffect {
-    /// Returns a short name of the ability for tables.
+    /// Returns a short name of the effect, for tables.
     #[must_use]
     pub fn short_label(self) -> &'static str {
         match self {
@@ -41,9 +41,9 @@ impl AgentHookEffect {
 /// Point of Rind, the agent's events that correspond to it, and the effects of a hook there.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HookPointRow {
-    /// Point to which the events correspond.
+    /// Point of Rind to which the agent's events correspond.
     pub point: AgentHookPoint,
-    /// Names of the agent's events.
+    /// Names of the agent's events at which the hook runs.
     pub events: &'static [&'static str],
     /// Abilities of a hook at these events. Any other effect that a plugin requests becomes a
     /// refusal if `can` has [`AgentHookEffect::Block`], and otherwise is ignored.
@@ -55,17 +55,17 @@ pub struct HookPointRow {
 pub struct AgentHookCapabilities {
     /// Agent that has the hooks.
     pub agent: GuardedAgent,
-    /// Name as the agent's makers write it.
+    /// Name of the agent as its makers write it.
     pub title: &'static str,
     /// Version of the agent for which this table was written.
     pub version: &'static str,
-    /// Points for which the agent has events.
+    /// Points at which the agent can run hooks, each with the possible effects.
     pub points: &'static [HookPointRow],
     /// Text that describes what happens to a call if its hook fails.
     pub on_failure: &'static str,
     /// Text that describes how `install` keeps a call from running when its hook fails.
     pub remedy: &'static str,
-    /// Cases that no guard can catch, as texts.
+    /// Descriptions of the cases that no guard of this agent can catch.
     pub gaps: &'static [&'static str],
 }
 
@@ -217,7 +217,7 @@ const PI_HOOK_TABLE: AgentHookCapabilities = AgentHookCapabilities {
     ],
 };
 
-/// Returns the table of an agent.
+/// Returns the table that describes the agent's hooks.
 pub(crate) fn agent_hook_capabilities(agent: GuardedAgent) -> &'static AgentHookCapabilities {
     match agent {
         GuardedAgent::ClaudeCode => &CLAUDE_CODE_HOOK_TABLE,

@@ -16,7 +16,7 @@ pub(crate) struct AgentToRindToolMapping {
     pub(crate) theirs: &'static str,
     pub(crate) own: &'static str,
     pub(crate) effect_class: EffectClass,
-    /// Pairs of argument names: Rind's, then the agent's.
+    /// Argument names of both tools as pairs: Rind's name, then the agent's.
     pub(crate) arguments: &'static [(&'static str, &'static str)],
 }
 

@@ -13,7 +13,7 @@ use super::plan::ImportPlan;
 use super::server::add_mcp_json_servers;
 use super::template::{add_markdown_files_of_folder, add_slash_command_template};
 
-/// Reads all settings of Claude Code.
+/// Reads all settings of Claude Code into the plan of an import.
 pub(crate) fn read_claude_code_settings(
     places: &ImportSourceFolders,
     plan: &mut ImportPlan,
@@ -120,7 +120,11 @@ fn import_claude_settings(
             "statusLine" | "outputStyle" | "spinnerTipsEnabled" => plan.record_setting_not_imported(path, key, "the screen is Rind's own; plugins add a line to it"),
             "apiKeyHelper" | "awsAuthRefresh" | "awsCredentialExport" => plan.record_setting_not_imported(path, key, "no program is run for a key: put it into the environment or secrets.toml"),
             "attribution" | "includeCoAuthoredBy" => plan.record_setting_not_imported(path, key, "nothing is added to commits"),
-            _ => plan.record_setting_not_imported(path, key, "it has no counterpart"),
+            _ => plan.record_setting_not_imported(
+                path,
+                key,
+                "this setting has no counterpart in Rind",
+            ),
         }
     }
     Ok(())
@@ -150,7 +154,8 @@ fn import_claude_permissions(
                 continue;
             }
             "additionalDirectories" => {
-                let why = "file tools work in the workspace; commands may see other folders with `read` and `write` in [sandbox]";
+                let why = "file tools work only in the workspace; commands may see other folders \
+                    with `read` and `write` in [sandbox]";
                 plan.record_setting_not_imported(path, "permissions.additionalDirectories", why);
                 continue;
             }
@@ -158,7 +163,7 @@ fn import_claude_permissions(
                 plan.record_setting_not_imported(
                     path,
                     format!("permissions.{key}"),
-                    "it has no counterpart",
+                    "this setting has no counterpart in Rind",
                 );
                 continue;
             }

@@ -13,7 +13,7 @@ use super::plan::ImportPlan;
 use super::server::{add_mcp_server_to_plan, parse_codex_server};
 use super::template::{add_markdown_files_of_folder, add_slash_command_template};
 
-/// Reads all settings of Codex.
+/// Reads all settings of Codex into the plan of an import.
 pub(crate) fn read_codex_settings(
     places: &ImportSourceFolders,
     plan: &mut ImportPlan,
@@ -115,7 +115,11 @@ fn import_codex_settings(settings: &Value, path: &Path, plan: &mut ImportPlan) {
                 key,
                 "commands get a short list of variables; `env` in [sandbox] of config.toml adds others",
             ),
-            _ => plan.record_setting_not_imported(path, key, "it has no counterpart"),
+            _ => plan.record_setting_not_imported(
+                path,
+                key,
+                "this setting has no counterpart in Rind",
+            ),
         }
     }
 }

@@ -150,17 +150,19 @@ fn expand_prefix_rule_call(call: &StarlarkCall) -> Result<Vec<CommandPrefixRule>
         "prefix_rule" => {}
         "network_rule" => {
             return Err(
-                "list the hosts that commands may reach under `network` in [sandbox] of config.toml"
+                "this rule is not imported: list the hosts that commands may reach under `network` \
+                 in [sandbox] of config.toml"
                     .to_owned(),
             );
         }
         "host_executable" => {
             return Err(
-                "a rule that allows matches the program that it names, not others of its name"
+                "this call has no counterpart in Rind: a rule that allows a program matches only \
+                 the program that it names, not others of the same name"
                     .to_owned(),
             );
         }
-        _ => return Err("it has no counterpart".to_owned()),
+        _ => return Err("this call has no counterpart in Rind".to_owned()),
     }
     let decision = match call.argument("decision") {
         None => RuleDecision::Allow,
@@ -168,17 +170,21 @@ fn expand_prefix_rule_call(call: &StarlarkCall) -> Result<Vec<CommandPrefixRule>
             "allow" => RuleDecision::Allow,
             "prompt" => RuleDecision::Ask,
             "forbidden" => RuleDecision::Deny,
-            _ => return Err("its decision is not `allow`, `prompt` or `forbidden`".to_owned()),
+            _ => {
+                return Err(
+                    "the decision of the rule is not `allow`, `prompt` or `forbidden`".to_owned(),
+                );
+            }
         },
-        Some(_) => return Err("its decision is not a text".to_owned()),
+        Some(_) => return Err("the decision of the rule is not a text".to_owned()),
     };
     let Some(StarlarkLiteral::List(parts)) = call.argument("pattern") else {
-        return Err("it has no pattern".to_owned());
+        return Err("the rule has no pattern".to_owned());
     };
     let mut prefixes: Vec<Vec<String>> = vec![Vec::new()];
     for part in parts {
-        let choices =
-            parse_word_alternatives(part).ok_or("its pattern has something else than words")?;
+        let choices = parse_word_alternatives(part)
+            .ok_or("the pattern of the rule contains something else than words")?;
         let longer = prefixes.iter().flat_map(|prefix| {
             choices.iter().map(|word| {
                 let mut longer = prefix.clone();
@@ -189,12 +195,12 @@ fn expand_prefix_rule_call(call: &StarlarkCall) -> Result<Vec<CommandPrefixRule>
         prefixes = longer.collect();
         if prefixes.is_empty() || prefixes.len() > MAX_RULES_PER_PATTERN {
             return Err(format!(
-                "its pattern has no alternatives, or more than {MAX_RULES_PER_PATTERN}"
+                "the pattern of the rule has no alternatives, or more than {MAX_RULES_PER_PATTERN}"
             ));
         }
     }
     if parts.is_empty() {
-        return Err("its pattern is empty".to_owned());
+        return Err("the pattern of the rule is empty".to_owned());
     }
     let rule = |words| CommandPrefixRule { words, decision };
     Ok(prefixes.into_iter().map(rule).collect())

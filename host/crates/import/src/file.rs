@@ -13,7 +13,7 @@ use super::plan::ImportPlan;
 /// contains its history, and grows to megabytes.
 const MAX_IMPORTED_FILE_BYTES: u64 = 32 << 20;
 
-/// Maximum nesting depth of a settings file.
+/// Maximum nesting depth of the values in a settings file.
 const MAX_SETTINGS_NESTING_DEPTH: usize = 64;
 
 /// Maximum number of files in a folder of commands or agents.

@@ -26,14 +26,14 @@ pub use plan::{
 pub use server::{OtherAgentsMcpServer, convert_server_name, read_project_mcp_servers};
 pub use template::{SlashCommandTemplate, convert_claude_command};
 
-/// Agent whose settings are read.
+/// Coding agent from which settings are imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportSourceAgent {
-    /// Claude Code.
+    /// Claude Code, the agent of Anthropic.
     ClaudeCode,
-    /// Codex.
+    /// Codex, the agent of OpenAI.
     Codex,
-    /// OpenCode.
+    /// OpenCode, an open-source agent.
     OpenCode,
 }
 
@@ -45,7 +45,7 @@ pub struct ImportSourceFolders {
     /// Folder of the agent's settings if it is not the default in the home folder: the value of
     /// `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `OPENCODE_CONFIG_DIR`, if set.
     pub agent_folder: Option<PathBuf>,
-    /// Project whose settings are read too.
+    /// Project whose settings are imported too; `None` for those of the user only.
     pub project: Option<PathBuf>,
 }
 

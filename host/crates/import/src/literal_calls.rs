@@ -3,10 +3,10 @@
 //! Parsing stops at the first expression or variable, because neither is evaluated. Start from
 //! [`parse_starlark_calls`].
 
-/// Maximum nesting of lists.
+/// Maximum nesting depth of lists in the arguments of a call.
 const MAX_LIST_NESTING_DEPTH: usize = 8;
 
-/// Maximum number of calls in one file.
+/// Maximum number of function calls that are parsed in one file.
 const MAX_CALLS_PER_FILE: usize = 5_000;
 
 /// Call of a Starlark function whose arguments are named and literal.
@@ -23,7 +23,7 @@ pub(crate) struct StarlarkCall {
 pub(crate) enum StarlarkLiteral {
     Text(String),
     List(Vec<StarlarkLiteral>),
-    /// Number, `True`, `False` or `None`.
+    /// Literal without quotes: a number, `True`, `False` or `None`.
     Word(String),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct NonLiteralStatement {
 }
 
 impl StarlarkCall {
-    /// Returns the value of the argument with this name.
+    /// Returns the value of the call's argument with this name.
     pub(crate) fn argument(&self, name: &str) -> Option<&StarlarkLiteral> {
         let own = self.arguments.iter().find(|(own, _)| own == name);
         own.map(|(_, value)| value)

@@ -16,7 +16,7 @@ use super::template::{
     add_markdown_files_of_folder, add_opencode_agent, add_slash_command_template,
 };
 
-/// Reads all settings of OpenCode.
+/// Reads all settings of OpenCode into the plan of an import.
 pub(crate) fn read_opencode_settings(
     places: &ImportSourceFolders,
     plan: &mut ImportPlan,
@@ -114,7 +114,11 @@ fn import_opencode_settings(
                 key,
                 "context files are AGENTS.md and CLAUDE.md",
             ),
-            _ => plan.record_setting_not_imported(path, key, "it has no counterpart"),
+            _ => plan.record_setting_not_imported(
+                path,
+                key,
+                "this setting has no counterpart in Rind",
+            ),
         }
     }
 }

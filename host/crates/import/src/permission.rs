@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use super::plan::{ImportPlan, ImportedRule, SettingNotImported};
 use super::server::convert_server_name;
 
-/// Tools that change files.
+/// Names of Rind's tools that change files.
 const FILE_EDITING_TOOLS: &[&str] = &["edit_file", "write_file"];
 
-/// Tools that read files.
+/// Names of Rind's tools that read files.
 const FILE_READING_TOOLS: &[&str] = &["read_file", "search", "list_files"];
 
 /// Reason in the plan why rules for web requests are not imported.
 const WEB_RULES_NOT_IMPORTED_REASON: &str = "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach";
 
-/// Settings from which a rule comes.
+/// Origin of an imported rule: the settings of the user or of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImportedRuleOrigin {
     /// Settings of the user. They apply to every project in Rind as they do in the agent from which
@@ -118,7 +118,8 @@ fn convert_claude_rule(
     let is_rooted = |own: &str| own.starts_with('/') && !own.starts_with("//");
     if origin == ImportedRuleOrigin::Person && name != "Bash" && specifier.is_some_and(is_rooted) {
         return Err(
-            "its path is relative to the folder of these settings, and not to a project".to_owned(),
+            "the path of the rule is relative to the folder of these settings, not to a project"
+                .to_owned(),
         );
     }
     let tools = |names: &[&str]| names.iter().map(|name| json!({ "tool": name })).collect();
@@ -150,7 +151,7 @@ fn convert_claude_rule(
             let tool = parts.next().filter(|tool| !tool.is_empty()).unwrap_or("*");
             Ok(vec![json!({ "tool": format!("mcp__{server}__{tool}") })])
         }
-        _ => Err("there is no tool of this name here, or none with such a condition".to_owned()),
+        _ => Err("Rind has no tool of this name, or none that takes such a condition".to_owned()),
     }
 }
 
@@ -214,7 +215,7 @@ fn create_tool_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Valu
 fn convert_gitignore_pattern(pattern: &str) -> Result<String, String> {
     if pattern.starts_with("//") || pattern.starts_with('~') {
         return Err(
-            "it names files outside the workspace, which file tools cannot reach".to_owned(),
+            "the rule names files outside the workspace, which file tools cannot reach".to_owned(),
         );
     }
     if pattern.starts_with('!') || pattern.contains("..") {
@@ -295,13 +296,14 @@ fn add_opencode_rule(
         ("task", None) => Ok(vec![json!({ "tool": "spawn_subagent" })]),
         ("webfetch" | "websearch", _) => Err(WEB_RULES_NOT_IMPORTED_REASON.to_owned()),
         ("external_directory", _) => Err(
-            "file tools work in the workspace; commands may see other folders with `read` and `write` in [sandbox]"
+            "file tools work only in the workspace; commands may see other folders with `read` and \
+             `write` in [sandbox]"
                 .to_owned(),
         ),
         ("doom_loop", _) => {
             Err("the plugin `loop-detection` stops calls that repeat themselves".to_owned())
         }
-        _ => Err("there is no tool of this name here, or none with such a condition".to_owned()),
+        _ => Err("Rind has no tool of this name, or none that takes such a condition".to_owned()),
     };
     match rules {
         Ok(rules) => add_importable_rules_to_plan(&from, &rules, decision, origin, path, plan),

@@ -10,14 +10,14 @@ use serde::Serialize;
 /// Settings and files that an import would write, and settings that are not imported.
 #[derive(Debug, Default, Serialize)]
 pub struct ImportPlan {
-    /// Files that were read.
+    /// Settings files of the other agent that were read.
     pub read: Vec<PathBuf>,
     /// Rules for tool calls, in the order in which they were found.
     pub rules: Vec<ImportedRule>,
     /// MCP servers. The import starts none of them: the first session asks about each, as for a
     /// server that was added manually.
     pub servers: Vec<ImportedMcpServer>,
-    /// Templates of slash commands and presets of subagents.
+    /// Files that the import writes: templates of slash commands and presets of subagents.
     pub files: Vec<ImportedFile>,
     /// Files with hooks in the format of Claude Code, which `[hooks] claude` can name.
     pub hooks: Vec<PathBuf>,
@@ -30,18 +30,18 @@ pub struct ImportPlan {
 /// Rule for tool calls, with the rule from which it was converted.
 #[derive(Debug, Serialize)]
 pub struct ImportedRule {
-    /// Original rule of the other agent.
+    /// Rule as the settings of the other agent contain it.
     pub from: String,
-    /// Corresponding rule of Rind.
+    /// Equivalent rule of Rind.
     pub rule: PolicyRule,
 }
 
-/// MCP server, converted into Rind's settings.
+/// MCP server of another agent, converted into Rind's settings.
 #[derive(Debug, Serialize)]
 pub struct ImportedMcpServer {
     /// Name of the server in Rind, which becomes part of its tools' names.
     pub name: String,
-    /// Settings of the server in Rind.
+    /// Settings of the server, as Rind stores them.
     pub settings: ServerSettings,
 }
 
@@ -66,14 +66,14 @@ impl ImportedFileKind {
     }
 }
 
-/// File that the import writes.
+/// Markdown file that the import writes into the settings folder.
 #[derive(Debug, Serialize)]
 pub struct ImportedFile {
-    /// Kind of the file.
+    /// Kind of the file, which decides the folder.
     pub kind: ImportedFileKind,
-    /// File name without `.md`.
+    /// Name of the file without the extension `.md`.
     pub name: String,
-    /// Content of the file.
+    /// Text that the file gets.
     pub text: String,
     /// File of the other agent from which this file was converted.
     pub from: PathBuf,
@@ -82,18 +82,18 @@ pub struct ImportedFile {
 /// File or folder that Rind uses in place, without a copy.
 #[derive(Debug, Serialize)]
 pub struct FileUsedInPlace {
-    /// File or folder.
+    /// Path of the file or folder.
     pub path: PathBuf,
     /// Description of the use, for example "are found as your skills".
     pub how: &'static str,
 }
 
-/// Setting that is not imported, or only in part.
+/// Setting of another agent that is not imported, or only in part.
 #[derive(Debug, Serialize)]
 pub struct SettingNotImported {
-    /// File that contains the setting.
+    /// File of the other agent that contains the setting.
     pub path: PathBuf,
-    /// Name of the setting in the other agent's file.
+    /// Name of the setting in that file.
     pub what: String,
     /// Reason why the setting is not imported, with a remedy if there is one.
     pub why: String,
@@ -103,7 +103,7 @@ pub struct SettingNotImported {
 }
 
 impl ImportPlan {
-    /// Records a setting that is not imported.
+    /// Records in the plan that a setting is not imported.
     pub(crate) fn record_setting_not_imported(
         &mut self,
         path: &Path,
@@ -125,7 +125,7 @@ impl ImportPlan {
         }
     }
 
-    /// Whether the plan has nothing to write.
+    /// Whether the import would write nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()

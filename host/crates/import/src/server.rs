@@ -17,15 +17,15 @@ use super::plan::{ImportPlan, ImportedMcpServer};
 /// MCP server in the settings of another agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtherAgentsMcpServer {
-    /// Program of a local server.
+    /// Program that starts a local server; `None` for a server with a URL.
     pub command: Option<String>,
-    /// Arguments of the program.
+    /// Command-line arguments of the program.
     pub args: Vec<String>,
     /// Environment variables of the program, with their values.
     pub env: Vec<(String, String)>,
-    /// URL of a server that is reached over HTTP.
+    /// URL of a server that is reached over HTTP; `None` for a local server.
     pub url: Option<String>,
-    /// Headers of requests and their values.
+    /// HTTP headers of each request, with their values.
     pub headers: Vec<(String, String)>,
     /// Whether the server is disabled in the other agent.
     pub is_off: bool,
@@ -64,7 +64,7 @@ fn json_object_entries(table: &Value) -> impl Iterator<Item = (&String, &Value)>
     table.as_object().into_iter().flatten()
 }
 
-/// Reads a server in the format of `.mcp.json`.
+/// Reads an MCP server in the format of Claude Code's `.mcp.json`.
 fn parse_claude_server(server: &Value) -> OtherAgentsMcpServer {
     OtherAgentsMcpServer {
         command: extract_json_string(&server["command"]),
@@ -257,12 +257,12 @@ fn missing_server_permission_hint(command: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the text of a JSON string.
+/// Returns the content of a JSON string; `None` for other JSON values.
 pub(crate) fn extract_json_string(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Returns the strings in a JSON list.
+/// Returns the strings in a JSON list; other items are skipped.
 pub(crate) fn extract_json_list_strings(value: &Value) -> Vec<String> {
     value
         .as_array()

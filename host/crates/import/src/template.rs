@@ -12,7 +12,7 @@ use super::plan::{ImportPlan, ImportedFile, ImportedFileKind, SettingNotImported
 /// Maximum length of the name of a template or preset, in bytes.
 const MAX_TEMPLATE_NAME_BYTES: usize = 64;
 
-/// OpenCode's tool names and the corresponding names in presets.
+/// Tool names of OpenCode, each with the name that Rind's presets use.
 const OPENCODE_TO_RIND_TOOL_NAMES: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("edit", "Edit"),
@@ -48,10 +48,10 @@ fn join_unknown_front_matter_keys(front: &Map<String, Value>, known: &[&str]) ->
     others.join(", ")
 }
 
-/// Slash command, converted into a template.
+/// Slash command of another agent, converted into a template of Rind.
 #[derive(Debug)]
 pub struct SlashCommandTemplate {
-    /// Text of the template.
+    /// Text of the template file.
     pub text: String,
     /// Parts of the command that have no effect in a template.
     pub losses: Vec<SettingNotImported>,

@@ -64,7 +64,7 @@ pub(crate) struct McpServerConnection {
 
 /// Failure of a tool call or another request, phrased to follow "the server".
 pub(crate) enum McpRequestError {
-    /// The server answered with an error.
+    /// The server answered the request with an error.
     Refused(String),
     /// The MCP server ended, or its connection was closed.
     Ended(String),
@@ -72,15 +72,15 @@ pub(crate) enum McpRequestError {
 
 /// Failure to reach a server, phrased to follow "the server".
 pub(crate) enum McpServerConnectError {
-    /// The server refused the first message.
+    /// The server refused the first message of the connection.
     Refused(String),
-    /// The server requires a login.
+    /// The server accepts requests only after a login.
     Unauthorized(String),
     Failed(String),
 }
 
 impl McpServerConnectError {
-    /// Returns the reason, phrased to follow "the server".
+    /// Returns the reason of the failure, phrased to follow "the server".
     pub(crate) fn into_reason_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Unauthorized(why) | Self::Failed(why) => why,
@@ -115,7 +115,7 @@ impl McpServerConnection {
         }
     }
 
-    /// Whether the connection is closed.
+    /// Whether the connection to the server is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.peer().is_transport_closed()
     }
@@ -219,7 +219,7 @@ impl McpServerConnection {
         self.service.peer()
     }
 
-    /// Returns the name of the server in the settings.
+    /// Returns the name under which the settings list the server.
     pub(crate) fn server_name(&self) -> &str {
         &self.name
     }
@@ -277,7 +277,7 @@ impl McpServerConnection {
 }
 
 impl McpRequestError {
-    /// Returns the reason, phrased to follow "the server".
+    /// Returns the reason of the failure, phrased to follow "the server".
     pub(crate) fn into_error_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Ended(why) => why,

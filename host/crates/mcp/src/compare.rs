@@ -12,15 +12,15 @@ const MAX_CHANGED_TEXT_EXCERPT_BYTES: usize = 160;
 /// Number of bytes that an excerpt shows before the first difference.
 const EXCERPT_BYTES_BEFORE_DIFFERENCE: usize = 24;
 
-/// Maximum number of differences that one description lists.
+/// Maximum number of differences that the description of one change lists.
 const MAX_LISTED_DIFFERENCES: usize = 12;
 
 /// Difference between the pinned tools, prompts and instructions of a server and the current ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeSinceServerApproval {
-    /// The definition of a pinned tool differs.
+    /// The definition of an approved tool has changed.
     Changed {
-        /// Name on the server.
+        /// Name of the tool on its server.
         tool: String,
         /// Lines that describe the differences, one for each field that differs, with excerpts of
         /// its value.
@@ -28,29 +28,29 @@ pub enum ChangeSinceServerApproval {
     },
     /// The server no longer offers a tool that the operator approved.
     Gone {
-        /// Name on the server.
+        /// Name of the tool on its server.
         tool: String,
     },
     /// The server offers a tool that it did not offer when the operator approved its tools.
     New {
-        /// Name on the server.
+        /// Name of the tool on its server.
         tool: String,
     },
-    /// The definition of a pinned prompt differs.
+    /// The definition of an approved prompt has changed.
     PromptChanged {
-        /// Name on the server.
+        /// Name of the prompt on its server.
         prompt: String,
-        /// Lines with excerpts, one for each field that differs.
+        /// Lines that describe the differences, one for each field, with excerpts of its value.
         lines: Vec<String>,
     },
-    /// The server no longer has a pinned prompt.
+    /// The server no longer offers a prompt that the operator approved.
     PromptGone {
-        /// Name on the server.
+        /// Name of the prompt on its server.
         prompt: String,
     },
     /// The prompt was not part of the offer that the operator approved.
     PromptNew {
-        /// Name on the server.
+        /// Name of the prompt on its server.
         prompt: String,
     },
     /// The instructions of the server differ from the approved ones; contains excerpts of both

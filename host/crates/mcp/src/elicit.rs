@@ -56,7 +56,7 @@ pub(crate) struct ServerElicitationHandler {
     session: ToolSourceSessionHandle,
     calls: Mutex<RunningToolCalls>,
     clock: Mutex<UserAnswerWaitClock>,
-    /// Number of refused questions in the session.
+    /// Number of questions of the server that were refused in this session.
     n_refused: AtomicU32,
     /// Locked while the user answers a form, so that the questions of two forms do not mix.
     alone: tokio::sync::Mutex<()>,
@@ -122,9 +122,9 @@ impl Drop for RunningToolCallGuard<'_> {
     }
 }
 
-/// Reason why a question was not answered.
+/// Reason why a server's question to the user was not answered.
 enum UnansweredQuestionReason {
-    /// The user declined, or no user can be asked.
+    /// The user declined to answer, or there is no user who can be asked.
     Declined,
     /// The question was cancelled, or no valid answer was given.
     Cancelled,
@@ -202,10 +202,13 @@ impl ServerElicitationHandler {
     /// cancellation token. Fails with the reason if the form is refused.
     fn count_form_toward_running_call(&self) -> Result<(Caller, CancellationToken), &'static str> {
         let mut calls = lock_ignoring_poison(&self.calls);
-        let call = calls.all.last_mut().ok_or("no call of its tools runs")?;
+        let call = calls
+            .all
+            .last_mut()
+            .ok_or("no call of the server's tools runs")?;
         call.n_forms += 1;
         if call.n_forms > MAX_ELICITATIONS_PER_TOOL_CALL {
-            return Err("it has asked three times in this call already");
+            return Err("the server has asked three times in this call already");
         }
         Ok((call.caller.clone(), call.over.clone()))
     }
@@ -436,7 +439,7 @@ fn check_displayable_url(url: &str) -> Result<(), &'static str> {
     let authority = rest.split(['/', '?', '#', '\\']).next();
     let host = authority.unwrap_or_default();
     if host.is_empty() || host.contains('@') || url.contains('\\') {
-        return Err("hides the host to which it redirects");
+        return Err("hides the host to which it leads");
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::Sender;
 use super::elicit::ServerElicitationHandler;
 use rind_lib::lock::lock_ignoring_poison;
 
-/// Shows one line about the progress of a call.
+/// Function that shows one line about the progress of a tool call.
 pub(crate) type ProgressLineCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Maximum number of progress lines that may arrive at once. Afterwards, the same number of lines

@@ -17,7 +17,7 @@ use rind_lib::tool::schema;
 /// whether to answer, this is the number of questions that a plugin may ask in a turn.
 pub(crate) const MAX_INDIVIDUALLY_ASKED_FIELDS: usize = 4;
 
-/// Maximum number of fields in a form.
+/// Maximum number of fields in a form that an MCP server shows to the user.
 const MAX_FORM_FIELDS: usize = 16;
 
 /// Maximum number of options of a field that are shown as a numbered list.
@@ -26,10 +26,10 @@ const MAX_NUMBERED_FIELD_OPTIONS: usize = 9;
 /// Maximum length of the label of a field or option, in bytes.
 const MAX_FIELD_LABEL_BYTES: usize = 60;
 
-/// Maximum length of a field's description, in bytes.
+/// Maximum length of the description of a form field, in bytes.
 const MAX_FIELD_DESCRIPTION_BYTES: usize = 200;
 
-/// Reason why a form is refused.
+/// Reason why the form of an MCP server is not shown to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ElicitationFormRefusalReason {
     /// The form asks for a secret, such as a password; contains the part of the form that asks for
@@ -54,7 +54,7 @@ impl fmt::Display for ElicitationFormRefusalReason {
 /// Field of a form, for which the user enters one value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ElicitationFormField {
-    /// Key of the value in the answer.
+    /// Key under which the answer to the server contains the value.
     pub(crate) name: String,
     title: String,
     description: String,
@@ -63,7 +63,7 @@ pub(crate) struct ElicitationFormField {
     pub(crate) schema: Value,
 }
 
-/// Kind of input that a field needs.
+/// Kind of value that the user enters in a form field.
 #[derive(Clone, Debug, PartialEq)]
 enum FormFieldInputKind {
     Boolean,
@@ -71,7 +71,7 @@ enum FormFieldInputKind {
         is_whole: bool,
     },
     Text,
-    /// Choice of one option: pairs of value and label.
+    /// Choice of one of several options: pairs of value and label.
     Options(Vec<(String, String)>),
 }
 
@@ -285,7 +285,7 @@ impl ElicitationFormField {
                 let at = usize::try_from(*at).unwrap_or(usize::MAX);
                 match options.get(at) {
                     Some((value, _)) => json!(value),
-                    None if self.is_required => return Err("choose one of them".to_owned()),
+                    None if self.is_required => return Err("choose one of the options".to_owned()),
                     None => return Ok(None),
                 }
             }
@@ -295,21 +295,21 @@ impl ElicitationFormField {
             (FormFieldInputKind::Options(options), UserAnswerToPlugin::Text(text)) => {
                 let mut options = options.iter();
                 let found = options.find(|(value, label)| value == text || label == text);
-                json!(found.ok_or("it is none of the options")?.0)
+                json!(found.ok_or("the answer is none of the options")?.0)
             }
             (FormFieldInputKind::Number { is_whole: true }, UserAnswerToPlugin::Text(text)) => {
                 let number = text.trim().parse::<i64>();
-                json!(number.map_err(|_| "it must be a whole number")?)
+                json!(number.map_err(|_| "the answer must be a whole number")?)
             }
             (FormFieldInputKind::Number { .. }, UserAnswerToPlugin::Text(text)) => {
                 let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
-                json!(number.ok_or("it must be a number")?)
+                json!(number.ok_or("the answer must be a number")?)
             }
             (_, UserAnswerToPlugin::Text(text)) if text.is_empty() => {
-                return Err("it must not be empty".to_owned());
+                return Err("the answer must not be empty".to_owned());
             }
             (_, UserAnswerToPlugin::Text(text)) => json!(text),
-            _ => return Err("it does not answer this question".to_owned()),
+            _ => return Err("the answer does not fit this question".to_owned()),
         };
         let check =
             schema::compile_json_schema_check(&wrap_schema_as_value_property(&self.schema))?;

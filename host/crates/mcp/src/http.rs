@@ -34,10 +34,10 @@ const JSON_CONTENT_TYPE: &str = "application/json";
 const EVENT_STREAM_CONTENT_TYPE: &str = "text/event-stream";
 const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 
-/// Delay before an event stream is resumed.
+/// Delay before an interrupted event stream is resumed.
 const EVENT_STREAM_RESUME_DELAY: Duration = Duration::from_millis(200);
 
-/// Sends the messages of one server through the egress.
+/// HTTP transport for the messages of one MCP server, which go through the egress.
 #[derive(Clone)]
 pub(crate) struct McpEgressHttpTransport {
     egress: Arc<PluginSessionEgress>,

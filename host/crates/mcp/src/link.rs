@@ -112,7 +112,7 @@ impl SessionServerConnection {
         of_material.chain(free).collect()
     }
 
-    /// Whether the pinned offer contains a prompt.
+    /// Whether the operator approved a prompt of this name.
     pub(crate) fn has_pinned_prompt(&self, name: &str) -> bool {
         self.pinned.prompts.iter().any(|own| own.name == name)
     }

@@ -18,7 +18,7 @@ use super::prompt::{MAX_PROMPTS_PER_SERVER, OfferedArgument, OfferedPrompt};
 use super::resource::ServerResourcesAndTemplates;
 use rind_lib::host::ListedResource;
 
-/// Maximum number of pages in a list.
+/// Maximum number of pages in which a server can send one list.
 const MAX_PAGES_PER_LIST: usize = 200;
 
 /// Timeout for listing all tools, all prompts, or all resources.

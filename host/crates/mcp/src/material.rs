@@ -35,7 +35,7 @@ const MIN_RESOURCE_RELIST_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of a completion; short because the user waits for it while typing.
 const ARGUMENT_COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of messages in a prompt.
+/// Maximum number of messages in a prompt of an MCP server.
 const MAX_MESSAGES_PER_PROMPT: usize = 100;
 
 /// Maximum length of a quoted URI or name, in bytes.
@@ -172,7 +172,7 @@ impl ServerPromptAndResourceFetcher {
         Ok(list)
     }
 
-    /// Applies the timeout of tool calls to a request.
+    /// Limits the duration of a request to the server's timeout for tool calls.
     async fn with_call_timeout<T>(
         &self,
         asked: impl Future<Output = Result<T, McpRequestError>>,

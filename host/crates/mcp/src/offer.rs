@@ -17,7 +17,7 @@ use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::registry::MAX_TOOLS_PER_EXTERNAL_SOURCE;
 use rind_lib::tool::schema;
 
-/// Maximum number of tools of one server.
+/// Maximum number of tools of one MCP server that can be used.
 pub const MAX_TOOLS_PER_SERVER: usize = MAX_TOOLS_PER_EXTERNAL_SOURCE;
 
 /// Maximum total size of the descriptions and schemas of one server's tools, in bytes.
@@ -29,26 +29,26 @@ const MAX_TOOL_NAME_BYTES: usize = 512;
 /// Maximum length of a description, in bytes. The model gets only the beginning of a long one.
 const MAX_TOOL_DESCRIPTION_BYTES: usize = 64 << 10;
 
-/// Maximum length of a title, in bytes.
+/// Maximum length of a tool's title, in bytes.
 const MAX_TOOL_TITLE_BYTES: usize = 4 << 10;
 
 /// Maximum length of a tool's annotations, in bytes of JSON.
 const MAX_TOOL_ANNOTATIONS_BYTES: usize = 16 << 10;
 
-/// Definition of a tool by its server.
+/// Definition of a tool as its server sent it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {
-    /// Name on the server.
+    /// Name of the tool on its server.
     pub name: String,
-    /// Display name for people.
+    /// Name of the tool to show to people; `None` if the server sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Description for the model.
+    /// Description of the tool for the model.
     #[serde(default)]
     pub description: String,
-    /// JSON Schema of the arguments.
+    /// JSON Schema of the tool's arguments.
     pub input_schema: Value,
-    /// JSON Schema of the structured result.
+    /// JSON Schema of the tool's structured result; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// Claims of the server about the effects of the tool, such as `readOnlyHint`.
@@ -211,23 +211,23 @@ fn collect_object_schema_texts(
 /// Tools, prompts and instructions that a server offered at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerToolsAndPrompts {
-    /// Name and version as the server reports them.
+    /// Name and version of the server, as it reports them.
     #[serde(default)]
     pub server: String,
-    /// Negotiated version of the protocol.
+    /// Version of the MCP protocol that was negotiated with the server.
     #[serde(default)]
     pub protocol: String,
     /// Instructions of the server. The operator's approval covers them, but they are not passed to
     /// the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Usable tools, sorted by name.
+    /// Tools of the server that can be used, sorted by name.
     #[serde(default)]
     pub tools: Vec<OfferedTool>,
-    /// Usable prompts, sorted by name.
+    /// Prompts of the server that can be used, sorted by name.
     #[serde(default)]
     pub prompts: Vec<OfferedPrompt>,
-    /// Unusable tools and prompts, each with the reason.
+    /// Tools and prompts that cannot be used, each with the reason.
     #[serde(skip)]
     pub refused: Vec<String>,
 }
@@ -264,13 +264,13 @@ impl ServerToolsAndPrompts {
         (tools, refused)
     }
 
-    /// Returns the tool of this name.
+    /// Returns the offered tool with this name.
     #[must_use]
     pub fn find_tool(&self, name: &str) -> Option<&OfferedTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the prompt of this name.
+    /// Returns the offered prompt with this name.
     #[must_use]
     pub fn find_prompt(&self, name: &str) -> Option<&OfferedPrompt> {
         self.prompts.iter().find(|prompt| prompt.name == name)

@@ -22,7 +22,7 @@ pub(crate) struct ContentPartMetadata {
     /// Whether the part is a link to a resource; its text is then the resource's name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_link: bool,
-    /// Whether the server sent the text as bytes.
+    /// Whether the server sent the text as binary data.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_bytes: bool,
     /// Kind and hash of the content of the part that this metadata describes; see

@@ -13,10 +13,10 @@ use super::settings::ServerSettings;
 use rind_lib::disk::{acquire_file_lock, read_if_present, replace_private_file};
 use rind_lib::paths::RindPaths;
 
-/// Version of the file format.
+/// Version of the format of the file with the approvals.
 const PINS_FILE_FORMAT_VERSION: u32 = 1;
 
-/// Maximum size of the file, in bytes.
+/// Maximum size of the file with the approvals, in bytes.
 const MAX_PINS_FILE_BYTES: u64 = 256 << 20;
 
 /// Tools, prompts and instructions of a server as the operator approved them.
@@ -24,13 +24,13 @@ const MAX_PINS_FILE_BYTES: u64 = 256 << 20;
 pub struct ServerApprovalRecord {
     /// Digest of the server's settings at the time of the approval.
     pub settings: String,
-    /// Time of the approval, as RFC 3339.
+    /// Time at which the operator approved the server, as RFC 3339.
     pub given: String,
-    /// The approved offer.
+    /// Tools, prompts and instructions that the operator approved.
     pub offer: ServerToolsAndPrompts,
 }
 
-/// Error while reading or storing pins.
+/// Error while the file with the approvals is read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the file {} with your approvals of MCP servers {message}", path.display())]
 pub struct ServerPinsFileError {

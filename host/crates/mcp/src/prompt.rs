@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use rind_lib::secret::SecretScanner;
 use rind_lib::text::escape_and_truncate_line;
 
-/// Maximum number of prompts of one server.
+/// Maximum number of prompts of one MCP server that can be used.
 pub(crate) const MAX_PROMPTS_PER_SERVER: usize = 1_000;
 
-/// Maximum number of arguments of one prompt.
+/// Maximum number of arguments that a prompt can have.
 const MAX_ARGUMENTS_PER_PROMPT: usize = 32;
 
 /// Maximum length of a prompt's name on its server, in bytes.
@@ -29,18 +29,18 @@ const MAX_PROMPT_DESCRIPTION_BYTES: usize = 4 << 10;
 /// Number of hex digits of the hash that makes a truncated name unique.
 const TRUNCATED_NAME_HASH_HEX_DIGITS: usize = 8;
 
-/// Definition of a prompt by its server.
+/// Definition of a prompt as its server sent it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedPrompt {
-    /// Name on the server.
+    /// Name of the prompt on its server.
     pub name: String,
-    /// Display name for people.
+    /// Name of the prompt to show to people; `None` if the server sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Description for people.
+    /// Description of the prompt for people.
     #[serde(default)]
     pub description: String,
-    /// Arguments in the server's order.
+    /// Arguments of the prompt, in the server's order.
     #[serde(default)]
     pub arguments: Vec<OfferedArgument>,
 }
@@ -48,22 +48,22 @@ pub struct OfferedPrompt {
 /// Definition of a prompt's argument by the server. The value of an argument is a string.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedArgument {
-    /// Name on the server.
+    /// Name of the argument on the server.
     pub name: String,
-    /// Description for people.
+    /// Description of the argument for people.
     #[serde(default)]
     pub description: String,
-    /// Whether the argument is required.
+    /// Whether a call of the prompt must give a value.
     #[serde(default)]
     pub required: bool,
 }
 
-/// Prompts of a server that the operator approved.
+/// Prompts of one MCP server that the operator approved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovedServerPrompts {
-    /// Name of the server in the settings.
+    /// Name of the MCP server in the settings.
     pub server: String,
-    /// Pinned prompts.
+    /// Definitions of the prompts, as approved.
     pub prompts: Vec<OfferedPrompt>,
 }
 

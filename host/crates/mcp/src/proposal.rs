@@ -17,9 +17,9 @@ const MAX_PROPOSED_FORM_VALUES_BYTES: usize = 600;
 /// Proposed values for all required fields of a form, and for optional fields with a proposal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProposedElicitationFormValues {
-    /// Content of the answer.
+    /// Values by field name, as the answer to the server would contain them.
     pub(crate) content: Map<String, Value>,
-    /// The values as one line for the user.
+    /// Proposed values as one line of text for the user.
     pub(crate) shown: String,
 }
 

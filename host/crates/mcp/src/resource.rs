@@ -13,10 +13,10 @@ use rind_lib::message::PromptImageAttachment;
 use rind_lib::message::blob::is_media_type;
 use rind_lib::text::escape_and_truncate_line;
 
-/// Maximum length of a URI, in bytes.
+/// Maximum length of the URI of a resource, in bytes.
 pub(crate) const MAX_RESOURCE_URI_BYTES: usize = 2 << 10;
 
-/// Maximum number of resources and templates of one server.
+/// Maximum number of resources and templates that one server can list.
 pub(crate) const MAX_RESOURCES_PER_SERVER: usize = 10_000;
 
 /// Maximum size of the text in one answer, in bytes.
@@ -25,7 +25,7 @@ pub(crate) const MAX_TEXT_BYTES_PER_ANSWER: usize = 256 << 10;
 /// Maximum number of parts in a server's answer with the content of a resource.
 const MAX_CONTENT_PARTS_PER_ANSWER: usize = 32;
 
-/// Maximum number of images in one answer.
+/// Maximum number of images in a server's answer with the content of a resource.
 const MAX_IMAGES_PER_ANSWER: usize = 10;
 
 /// Maximum length of a quoted URI or type, in bytes.
@@ -40,7 +40,7 @@ const MAX_URI_PERCENT_DECODINGS: usize = 4;
 /// Resources and templates that a server listed at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServerResourcesAndTemplates {
-    /// Resources, each with its URI.
+    /// Resources that can be read at once, each with its URI.
     pub(crate) resources: Vec<ListedResource>,
     /// Resource templates, each with its RFC 6570 text.
     pub(crate) templates: Vec<ListedResource>,
@@ -252,7 +252,7 @@ pub(crate) fn convert_resource_contents(
     Ok(fetched)
 }
 
-/// Decoded content of a part.
+/// Content of one part of a resource, decoded from the protocol.
 enum DecodedResourcePartContent {
     Text(String),
     Bytes(Vec<u8>),

@@ -12,7 +12,7 @@ use rind_lib::message::{Blob, Part};
 use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::ToolOutput;
 
-/// Maximum number of parts in a result.
+/// Maximum number of content parts in the result of one tool call.
 const MAX_PARTS_PER_TOOL_RESULT: usize = 100;
 
 /// Maximum length of a quoted name or URI, in bytes.

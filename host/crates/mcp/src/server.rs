@@ -28,7 +28,7 @@ const TRANSPORT_RESERVED_HEADERS: [&str; 5] = [
     "mcp-session-id",
 ];
 
-/// Header that carries the access token of a login.
+/// HTTP header that carries the access token of a login.
 const AUTHORIZATION_HEADER_NAME: &str = "authorization";
 
 /// Time that is added to a call's timeout to get the timeout of its HTTP request. The call's
@@ -38,16 +38,16 @@ const HTTP_TIMEOUT_MARGIN_OVER_CALL: Duration = Duration::from_secs(5);
 /// MCP server with the settings and permissions that are needed to connect to it.
 #[derive(Clone, Debug)]
 pub struct McpServerConnectionSpec {
-    /// Name in the settings.
+    /// Name of the MCP server in the settings.
     pub name: String,
     /// Name under which the operator's approval of the server's tools and prompts (the pin) is
     /// stored.
     pub pin: String,
-    /// Settings from which the server was built.
+    /// Settings of the MCP server.
     pub settings: ServerSettings,
     /// Program or URL through which the host reaches the MCP server.
     pub reach: McpServerProgramOrUrl,
-    /// Whether the server may change files of the workspace.
+    /// Whether the MCP server may change files of the workspace.
     pub changes_workspace: bool,
 }
 
@@ -56,14 +56,14 @@ pub struct McpServerConnectionSpec {
 pub enum McpServerProgramOrUrl {
     /// Server program, which is started for each session.
     Program(Box<PeerProcessSpec>),
-    /// Server that is reached over HTTP.
+    /// MCP server that is reached over HTTP.
     Http(McpServerUrlAndEgress),
 }
 
 /// URL of a server, and the egress through which requests to the server go.
 #[derive(Clone, Debug)]
 pub struct McpServerUrlAndEgress {
-    /// Absolute URL.
+    /// Absolute URL of the MCP server.
     pub url: String,
     /// Permissions and limits of the HTTP requests to the MCP server.
     pub egress: Arc<SharedPluginEgress>,
@@ -184,7 +184,7 @@ fn header_credentials(
 }
 
 impl McpServerConnectionSpec {
-    /// Returns the timeout of a call.
+    /// Returns the timeout of one request to the server, such as a tool call.
     #[must_use]
     pub fn call_timeout(&self) -> Duration {
         Duration::from_secs(self.settings.timeout_seconds)
@@ -198,7 +198,7 @@ impl McpServerConnectionSpec {
         }
     }
 
-    /// Returns the protocol version to request.
+    /// Returns the MCP protocol version that the host requests from the server.
     #[must_use]
     pub fn protocol_version(&self) -> McpProtocol {
         self.settings.protocol

@@ -10,10 +10,10 @@ use rind_lib::config::{Section, number};
 /// limited too.
 const MAX_SERVER_NAME_BYTES: usize = 24;
 
-/// Default timeout of a call, in seconds.
+/// Default timeout of a tool call, in seconds.
 const DEFAULT_CALL_TIMEOUT_SECONDS: u64 = 120;
 
-/// MCP servers, keyed by name.
+/// Settings of the MCP servers, keyed by the servers' names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct McpConfig(pub BTreeMap<String, ServerSettings>);
 
@@ -24,23 +24,23 @@ impl Section for McpConfig {
 /// Protocol version that the host requests from a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpProtocol {
-    /// 2025-11-25 by `initialize`; if the server refuses that, 2026-07-28.
+    /// Version 2025-11-25 by `initialize`; if the server refuses that, version 2026-07-28.
     #[default]
     #[serde(rename = "auto")]
     Auto,
-    /// 2025-11-25 and earlier, by `initialize`.
+    /// Version 2025-11-25 or an earlier one, by `initialize`.
     #[serde(rename = "2025-11-25")]
     Initialize,
-    /// 2026-07-28, by `server/discover`.
+    /// Version 2026-07-28, by `server/discover`.
     #[serde(rename = "2026-07-28")]
     Discover,
 }
 
-/// Settings of one server: a program or an address.
+/// Settings of one MCP server: a program to start, or an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSettings {
-    /// Whether the server is used. Default: yes.
+    /// Whether sessions use the server. Default: yes.
     pub enabled: bool,
     /// Program of the server, which is started confined at the first call of one of its tools.
     pub command: Option<String>,
@@ -62,7 +62,7 @@ pub struct ServerSettings {
         skip_serializing_if = "Option::is_none"
     )]
     pub memory_mb: Option<u64>,
-    /// Address of a server over Streamable HTTP.
+    /// Address of a server that is reached over Streamable HTTP, instead of a program.
     pub url: Option<String>,
     /// Headers of every request to it, with `{NAME}` instead of secrets.
     pub headers: BTreeMap<String, String>,
@@ -79,13 +79,13 @@ pub struct ServerSettings {
     /// Scopes that a login asks for. Default: those that the server names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// Version of the protocol. Default: auto.
+    /// Version of the MCP protocol that is requested from the server. Default: auto.
     pub protocol: McpProtocol,
     /// Whether these are rights for a server that a project's file, such as `.mcp.json`, defines:
     /// the file contains its program or address. Default: no.
     #[serde(skip_serializing_if = "is_false_flag")]
     pub project: bool,
-    /// Timeout of a call, in seconds. Default: 120.
+    /// Timeout of a tool call or another request, in seconds. Default: 120.
     #[serde(deserialize_with = "number::within::<1, 3_600, _, _>")]
     pub timeout_seconds: u64,
 }

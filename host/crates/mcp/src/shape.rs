@@ -164,7 +164,8 @@ fn check_bytes_contain_no_secret(bytes: &[u8]) -> Result<(), String> {
     match found.is_empty() {
         true => Ok(()),
         false => Err(
-            "answered with bytes that are no text and have a secret in them, which cannot be masked; it must serve them as text"
+            "answered with binary data that contains a secret, and secrets can be masked only in \
+             text; the server must send it as text"
                 .to_owned(),
         ),
     }

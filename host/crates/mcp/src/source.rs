@@ -66,16 +66,16 @@ impl ToolSource for McpToolSource {
 /// Question to the user whether to approve the tools and prompts of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct McpServerApprovalQuestion<'a> {
-    /// Server whose offer is to be approved.
+    /// Server whose tools and prompts are to be approved.
     pub server: &'a McpServerConnectionSpec,
-    /// Current offer of the server.
+    /// Tools and prompts that the server offers now.
     pub offer: &'a ServerToolsAndPrompts,
     /// Differences between the tools and prompts that the operator approved and those of `offer`;
     /// `None` if none were approved.
     pub changes: Option<&'a [ChangeSinceServerApproval]>,
 }
 
-/// Asks the user to approve servers.
+/// Asks the user whether MCP servers may be started and used.
 pub trait ServerApprovalAsker: Send + Sync {
     /// Asks whether a server that was not approved with its current settings may be started to list
     /// its tools. `place` is the file that defines the server, such as `.mcp.json` or

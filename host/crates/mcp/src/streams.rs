@@ -31,10 +31,10 @@ const MAX_RESUMABLE_ANSWERS: usize = 64;
 /// Maximum length of an event id, in bytes; events with longer ids are ignored.
 const MAX_EVENT_ID_BYTES: usize = 1 << 10;
 
-/// Events of a stream.
+/// Stream of server-sent events from an MCP server over HTTP.
 pub(crate) type ServerSentEventStream = BoxStream<'static, Result<Sse, SseError>>;
 
-/// Event streams of one connection. Clones share the data.
+/// Event streams of one connection to a server. Clones share the data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionEventStreams(Arc<Mutex<ConnectionEventStreamsState>>);
 
@@ -53,7 +53,7 @@ struct ConnectionEventStreamsState {
 /// Purpose and history of an event stream that is about to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventStreamOpenAttempt {
-    /// Purpose of the stream.
+    /// Purpose of the stream that is opened.
     pub(crate) stream_use: EventStreamPurpose,
     /// Number of times that the same stream was opened or resumed before.
     pub(crate) n_before: u32,

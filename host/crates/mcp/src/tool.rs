@@ -28,10 +28,10 @@ const MAX_SHOWN_TOOL_ANNOTATIONS_BYTES: usize = 160;
 /// user.
 const MIN_TIMEOUT_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Tool of an MCP server in one session.
+/// Tool of an MCP server, as one session uses it.
 pub(crate) struct McpServerTool {
     link: Arc<SessionServerConnection>,
-    /// Name on the server.
+    /// Name of the tool on its server.
     name: String,
     spec: ToolSpec,
     may: Arc<[String]>,

@@ -17,7 +17,7 @@ use rind_lib::text::escape_and_truncate_line;
 /// Maximum length of the name of an unreadable tool, and of the reason, in bytes.
 const MAX_QUOTED_TOOL_NAME_OR_REASON_BYTES: usize = 200;
 
-/// Page of a server's tool list.
+/// Page of the tool list that a server returns.
 struct ToolListPage {
     tools: Vec<Tool>,
     /// Tools in the server's list that cannot be parsed, each with the reason.
@@ -54,7 +54,7 @@ impl McpServerConnection {
         Ok((listed, unread))
     }
 
-    /// Requests one page.
+    /// Requests one page of the server's tool list.
     async fn request_tool_page(
         &self,
         page: PaginatedRequestParams,

@@ -18,19 +18,19 @@ use crate::link::{MessageAppendOutcome, NatsConnection};
 /// Header with a message id that is unique per append, so that a writer recognizes its own message.
 pub(crate) const MESSAGE_ID_HEADER_NAME: &str = "Rind-Id";
 
-/// Maximum pause between attempts.
+/// Maximum pause between two attempts to append a message.
 const MAX_APPEND_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Reason why a message was not appended.
+/// Reason why a message was not appended to a stream.
 #[derive(Debug)]
 pub(crate) enum StreamAppendError {
-    /// Another writer stored a message after the expected one.
+    /// Another writer stored a message after the expected one, so this message was not appended.
     Fenced,
     /// No attempt succeeded in time; it is unknown whether the message is stored.
     Failed(NatsError),
 }
 
-/// Message to append to a stream.
+/// Message that is to be appended to a stream of the NATS servers.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamMessageToAppend {
     pub(crate) subject: String,

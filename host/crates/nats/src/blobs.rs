@@ -129,7 +129,7 @@ impl NatsBlobStore {
         })
     }
 
-    /// Returns the names and lengths of all values.
+    /// Returns the name and the length of each stored value.
     pub(crate) fn list_names_and_lengths(&self) -> Result<Vec<(String, u64)>, NatsError> {
         let filter = format!("{}.*.{BLOB_LENGTH_SUBJECT_TOKEN}.*", self.place.prefix);
         self.list_values_matching(filter)

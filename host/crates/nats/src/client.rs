@@ -8,7 +8,7 @@ use crate::error::sanitize_source_error;
 use crate::log::MAX_LOG_MESSAGE_PAYLOAD_BYTES;
 use crate::{NatsConfig, NatsError, NatsServerVersion};
 
-/// Timeout of the first connection to one server.
+/// Maximum time for the first connection to one NATS server.
 const SERVER_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Minimum `max_payload` of a usable server, in bytes: the size of the largest session message and

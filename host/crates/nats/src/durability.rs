@@ -13,16 +13,16 @@ use crate::{DeclaredDiskSyncInterval, NatsError, NatsServerVersion, NatsSessions
 pub struct DurabilityReport {
     /// Version of the server to which this program is connected.
     pub version: String,
-    /// Number of servers that keep each message.
+    /// Number of NATS servers that keep a copy of each message.
     pub replicas: usize,
-    /// Findings, with the warnings first.
+    /// Findings about the configuration of the servers, with the warnings first.
     pub findings: Vec<DurabilityFinding>,
 }
 
-/// Property of the servers' configuration that affects durability.
+/// Property of the NATS servers' configuration that affects durability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityFinding {
-    /// Whether the operator should change something.
+    /// Whether the finding is a warning, so that the operator should change something.
     pub is_warning: bool,
     /// Finding about the durability of messages, as a sentence for the operator.
     pub text: String,

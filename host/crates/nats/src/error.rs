@@ -11,42 +11,42 @@ use crate::QuotaExceededError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NatsError {
-    /// The connection to a server failed.
+    /// The connection to a NATS server failed.
     #[error(
         "cannot connect to {server}; check that a NATS server with JetStream runs there and that the credentials are right"
     )]
     Connect {
-        /// Address of the server, without credentials.
+        /// Address of the NATS server, without credentials.
         server: String,
-        /// Error of the client library.
+        /// Error of the NATS client library.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// The server is too old to keep sessions safely.
+    /// The NATS server is too old to keep sessions safely.
     #[error(
         "the NATS server {server} has version {found}, and sessions need 2.14 or later (2.15 is advised): an older \
          cluster lets several writers append to one session; update the server"
     )]
     OldServer {
-        /// Address of the server.
+        /// Address of the NATS server.
         server: String,
         /// Version that the server reported, with control characters removed.
         found: String,
     },
-    /// The server runs without JetStream.
+    /// The NATS server runs without JetStream, which stores the sessions.
     #[error(
         "the NATS server {server} runs without JetStream; start it with `-js` or a `jetstream` block"
     )]
     NoJetStream {
-        /// Address of the server.
+        /// Address of the NATS server.
         server: String,
     },
-    /// A setting cannot be used.
+    /// A setting for the connection to NATS cannot be used.
     #[error("{what} cannot be used: {why}")]
     Config {
-        /// Name and value of the setting.
+        /// Name and value of the invalid setting.
         what: String,
-        /// Reason.
+        /// Reason why the setting cannot be used.
         why: String,
     },
     /// JetStream answered a request with an error.
@@ -56,24 +56,24 @@ pub enum NatsError {
         what: String,
         /// Error description of the server, with control characters removed.
         why: String,
-        /// Error code of JetStream.
+        /// Error code that JetStream returned.
         code: u64,
     },
-    /// A request failed, or was not answered.
+    /// A request to the NATS servers failed, or was not answered.
     #[error("{what} got no answer from the server")]
     Unanswered {
         /// Description of the request, as the subject of the message.
         what: String,
-        /// Error of the client library.
+        /// Error of the NATS client library.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// Stored data is missing, or contradicts other stored data.
+    /// Data in the store is missing, or contradicts other stored data.
     #[error("{what} is damaged in the store: {why}")]
     Damaged {
-        /// Description of the data, such as the session.
+        /// Description of the damaged data, such as the session.
         what: String,
-        /// Description of the damage.
+        /// Description of the damage to the data.
         why: String,
     },
     /// Files of a session cannot be stored or restored.
@@ -81,7 +81,7 @@ pub enum NatsError {
     Files {
         /// Path of the folder in which a worker keeps the files of a session.
         folder: String,
-        /// Reason.
+        /// Reason why the files cannot be stored or restored.
         why: String,
     },
     /// Workers gave up on an input after its last attempt.
@@ -89,11 +89,11 @@ pub enum NatsError {
         "the input {input} was given up after {attempts} attempts: {cause}; it is now a dead letter, which can be sent again"
     )]
     GivenUp {
-        /// Id of the input.
+        /// Id of the input that was given up.
         input: String,
-        /// Number of attempts.
+        /// Number of attempts to run the input.
         attempts: u32,
-        /// Reason of the last failure, with control characters removed.
+        /// Reason why the last attempt failed, with control characters removed.
         cause: String,
     },
     /// A set of plugins cannot be used or published.
@@ -101,13 +101,13 @@ pub enum NatsError {
     PluginSet {
         /// Tenant or class of workers to which the set belongs.
         of: String,
-        /// Reason.
+        /// Reason why the set cannot be used or published.
         why: String,
     },
-    /// The tenant has used up a quota.
+    /// The tenant has used up one of its quotas.
     #[error(transparent)]
     OverQuota(QuotaExceededError),
-    /// The threads of the store have ended.
+    /// The threads of the session store have ended.
     #[error("the connection to the session store in NATS has ended; restart the program")]
     Ended,
 }
@@ -123,7 +123,7 @@ impl NatsError {
         }
     }
 
-    /// Creates the error for a failed or unanswered request.
+    /// Creates the error for a request that failed or was not answered.
     pub(crate) fn nats_request_error(
         what: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,

@@ -13,7 +13,7 @@ use crate::lease::HeldSessionLease;
 use crate::sessions::SharedNatsStoreState;
 use crate::writer::SessionLineQueue;
 
-/// Maximum size of the buffered frames, in bytes.
+/// Maximum size of the frames that are buffered before they are queued for sending, in bytes.
 const MAX_BUFFERED_FRAME_BYTES: usize = 64 << 10;
 
 /// Maximum time for which dropping a journal waits until its frames are stored.

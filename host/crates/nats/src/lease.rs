@@ -70,7 +70,7 @@ impl HeldSessionLease {
 }
 
 impl HeldSessionLeaseSet {
-    /// Connects, and starts the thread that renews leases.
+    /// Connects to the servers, and starts the thread that renews the leases of sessions.
     pub(crate) fn connect_and_spawn_renewal(
         config: &NatsConfig,
         names: TenantStreamNames,

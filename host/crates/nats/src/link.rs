@@ -33,7 +33,7 @@ pub(crate) struct NatsConnection {
     context: jetstream::Context,
 }
 
-/// Message that is stored in a stream.
+/// Message as it is stored in a JetStream stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredStreamMessage {
     pub(crate) sequence: u64,
@@ -44,21 +44,21 @@ pub(crate) struct StoredStreamMessage {
 }
 
 impl StoredStreamMessage {
-    /// Returns a header as text.
+    /// Returns the value of the message's header with this name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(async_nats::HeaderValue::as_str)
     }
 
-    /// Returns a header as a number.
+    /// Returns the value of a header as a number; `None` if it is missing or not a number.
     pub(crate) fn numeric_header(&self, name: &str) -> Option<u64> {
         self.header(name)?.parse().ok()
     }
 }
 
-/// Outcome of one attempt to append a message.
+/// Outcome of one attempt to append a message to a stream.
 #[derive(Debug)]
 pub(crate) enum MessageAppendOutcome {
-    /// The server stored the message with this sequence.
+    /// The server stored the message; contains its sequence number in the stream.
     Stored(u64),
     /// The server refused the message: the last message of the subject is not the expected one.
     Refused,
@@ -66,7 +66,7 @@ pub(crate) enum MessageAppendOutcome {
     Unclear(NatsError),
 }
 
-/// JSON answer of JetStream to a published message.
+/// JetStream's answer to a published message, as JSON.
 #[derive(Deserialize)]
 struct PublishAcknowledgement {
     #[serde(default)]

@@ -42,7 +42,7 @@ pub(crate) struct SessionNatsSubject {
 pub(crate) struct SessionAppendPosition {
     /// Sequence number of the last message of the session's subject in the stream.
     pub(crate) sequence: u64,
-    /// Length of the session in bytes.
+    /// Length of the stored session, in bytes.
     pub(crate) offset: u64,
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn session_length_after_message(last: &StoredStreamMessage) -> u64 {
 struct IncompleteLineRepair {
     /// Number of bytes, from the start of the session, that the repair keeps.
     len: usize,
-    /// Bytes to append after the kept bytes.
+    /// Bytes that the repair appends after the kept bytes.
     added: &'static [u8],
 }
 

@@ -79,7 +79,7 @@ impl TenantStreamNames {
         )
     }
 
-    /// Returns the subject with the lines of a session.
+    /// Returns the NATS subject under which the lines of a session are stored.
     pub(crate) fn session_log_subject(&self, at: &SessionAddress) -> String {
         format!(
             "{}.{SESSION_LINES_SUBJECT_TOKEN}",

@@ -24,7 +24,7 @@ pub(crate) const SESSION_TAKEOVER_HEADER_NAME: &str = "Rind-Taken";
 /// session's files as they were after all lines that precede this message.
 pub(crate) const SNAPSHOT_NAME_HEADER: &str = "Rind-Snapshot";
 
-/// Maximum number of messages in a batch.
+/// Maximum number of messages that one request to the servers returns.
 const MAX_MESSAGES_PER_BATCH: u64 = 512;
 
 /// Timeout for a replica to catch up with the leader.
@@ -44,7 +44,7 @@ struct MessageBatchRequest<'a> {
 /// Bytes of a session, from an offset to its end.
 #[derive(Debug, Default)]
 pub(crate) struct StoredSessionBytes {
-    /// Offset in the session at which `bytes` begins.
+    /// Byte offset in the session at which `bytes` begins.
     pub(crate) start: u64,
     pub(crate) bytes: Vec<u8>,
     /// Offset in the session, and sequence number in the stream, of each message that has a
@@ -64,7 +64,7 @@ impl StoredSessionBytes {
         }
     }
 
-    /// Returns the length of the session in bytes.
+    /// Returns the length of the session in bytes, which is the offset after `bytes`.
     pub(crate) fn end_offset(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }

@@ -81,7 +81,7 @@ impl NatsTokioRuntime {
         run_blocking(|| receiver.recv()).unwrap_or(Err(NatsError::Ended))
     }
 
-    /// Starts a task on the runtime.
+    /// Starts a task on the tokio runtime of the store, and does not wait for it.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(future);
     }

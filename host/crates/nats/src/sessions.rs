@@ -47,7 +47,7 @@ pub struct NatsSessions {
 
 /// State that the store shares with the journals, values and clients that it creates.
 pub(crate) struct SharedNatsStoreState {
-    /// Name of the store, for messages.
+    /// Name of the session store, as messages to users show it.
     pub(crate) name: String,
     pub(crate) config: NatsConfig,
     pub(crate) streams: TenantStreamProperties,
@@ -61,7 +61,7 @@ pub(crate) struct SharedNatsStoreState {
     pub(crate) quotas: Mutex<TenantQuotaCache>,
     /// Locked while this program updates the tenant's counted usage.
     pub(crate) quota_change: tokio::sync::Mutex<()>,
-    /// Sessions that this program has open for writing.
+    /// Sessions that this program has open for writing, each with its lease.
     open: Mutex<HashMap<SessionAddress, (WeakJournalLineQueue, Arc<HeldSessionLease>)>>,
 }
 
@@ -78,7 +78,7 @@ impl SharedNatsStoreState {
         &self.writer
     }
 
-    /// Whether this program has a session open for writing.
+    /// Whether this program has the session open for writing.
     pub(crate) fn is_open(&self, at: &SessionAddress) -> bool {
         self.lock_open_session_map().contains_key(at)
     }
@@ -231,7 +231,7 @@ impl NatsSessions {
         error.into_store_error(&self.parts.name)
     }
 
-    /// Whether there is a session with this address.
+    /// Whether the store contains a session with this address.
     fn exists(&self, at: &SessionAddress) -> Result<bool, Error> {
         let subject = self.subject(at);
         let last = self.block_on(async move { subject.last_message().await })?;

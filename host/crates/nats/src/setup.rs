@@ -28,7 +28,7 @@ pub(crate) const LARGE_VALUES_STREAM_NAME_PART: &str = "BLOB";
 #[derive(Clone, Debug)]
 pub(crate) struct TenantStreamProperties {
     pub(crate) names: TenantStreamNames,
-    /// Number of servers that keep each message.
+    /// Number of NATS servers that keep a copy of each message.
     pub(crate) replicas: usize,
     /// Time after which a lease expires if it is not renewed.
     pub(crate) lease: Duration,

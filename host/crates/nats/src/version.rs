@@ -19,7 +19,7 @@ const RECOMMENDED_SERVER_VERSION: NatsServerVersion = NatsServerVersion {
     patch: 0,
 };
 
-/// Version of a NATS server, without a suffix.
+/// Version of a NATS server, without a suffix such as `-RC.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NatsServerVersion {
     major: u64,
@@ -48,7 +48,7 @@ impl NatsServerVersion {
         self >= OLDEST_SUPPORTED_SERVER_VERSION
     }
 
-    /// Whether an update to the recommended version is advised.
+    /// Whether the server should be updated to the recommended version.
     #[must_use]
     pub fn is_update_advised(self) -> bool {
         self < RECOMMENDED_SERVER_VERSION

@@ -18,7 +18,7 @@ use crate::log::{MAX_LOG_MESSAGE_PAYLOAD_BYTES, SessionAppendPosition, SessionNa
 use crate::replay::SNAPSHOT_NAME_HEADER;
 use crate::runtime::run_blocking;
 
-/// Number of queued bytes above which an append blocks.
+/// Number of queued bytes above which a call to append lines waits.
 const MAX_QUEUED_APPEND_BYTES: usize = 8 << 20;
 
 /// Maximum number of messages of a session whose positions are kept in memory.
@@ -27,9 +27,9 @@ const MAX_REMEMBERED_MESSAGE_POSITIONS: usize = 100_000;
 /// Queue of the lines of one session that are to be sent to the servers.
 #[derive(Debug)]
 pub(crate) struct SessionLineQueue {
-    /// Id of the session, for messages.
+    /// Id of the session, used in messages about errors.
     id: String,
-    /// Name of the store, for messages.
+    /// Name of the session store, used in messages about errors.
     store: String,
     state: Mutex<SessionLineQueueState>,
     /// Notified when a message was stored, and when storing failed.
@@ -43,7 +43,7 @@ struct SessionLineQueueState {
     queued: BytesMut,
     /// Name of a snapshot that is to be recorded after the queued lines.
     note: Option<String>,
-    /// Number of snapshots whose record is stored.
+    /// Number of snapshots whose record the servers have stored.
     n_noted: u64,
     /// Length of the session in bytes, including the queued lines.
     taken: u64,

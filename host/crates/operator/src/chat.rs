@@ -5,7 +5,7 @@
 use rind_lib::config::Section;
 use serde::Deserialize;
 
-/// Color theme for code in the chat.
+/// Color theme for the code that the chat shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatTheme {
@@ -13,9 +13,9 @@ pub enum ChatTheme {
     /// of the terminal.
     #[default]
     Auto,
-    /// Colors for a dark background.
+    /// Colors of code for a dark background.
     Dark,
-    /// Colors for a light background.
+    /// Colors of code for a light background.
     Light,
 }
 
@@ -23,14 +23,14 @@ pub enum ChatTheme {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatNotificationMethod {
-    /// Bell of the terminal.
+    /// Bell character of the terminal.
     #[default]
     Bell,
     /// Notification with the escape sequence OSC 9, for iTerm2, WezTerm, Ghostty and kitty.
     Osc9,
     /// Notification with the escape sequence OSC 777, for foot, Ghostty, WezTerm and urxvt.
     Osc777,
-    /// No notification.
+    /// No notification of the user.
     Off,
 }
 
@@ -38,7 +38,7 @@ pub enum ChatNotificationMethod {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChatConfig {
-    /// Colors of code. Default: auto.
+    /// Colors in which code is shown. Default: auto.
     pub theme: ChatTheme,
     /// Signal when a turn ends or asks while the terminal is not in front. Default: bell.
     pub notify: ChatNotificationMethod,

@@ -19,19 +19,19 @@ use rind_lib::plugin::component::ComponentWithoutOwnManifest;
 use rind_lib::plugin::manifest::Manifest;
 use rind_mcp::to_valid_server_name;
 
-/// Maximum size of a policy file, in bytes.
+/// Maximum size of a file with the permissions of a component, in bytes.
 const MAX_POLICY_FILE_BYTES: u64 = 1 << 20;
 
 /// Component file that the operator names, and the policy file with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WasmComponentAndPolicyPaths {
-    /// Path of the component.
+    /// Path of the WebAssembly component.
     pub path: PathBuf,
-    /// Path of the policy file with the component's permissions.
+    /// Path of the policy file with the component's permissions; `None` if there is none.
     pub policy: Option<PathBuf>,
 }
 
-/// Permissions that the operator gives a component.
+/// Permissions that the operator gives a WebAssembly component.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ComponentPermissions {
     read: Vec<String>,
@@ -128,7 +128,8 @@ impl ComponentPermissions {
             "private-network" => &mut self.private,
             _ => {
                 return Err(
-                    "it does not apply to components; use read:FOLDER, write:FOLDER, network:HOST and private-network:HOST"
+                    "this permission does not apply to components; use read:FOLDER, write:FOLDER, \
+                     network:HOST and private-network:HOST"
                         .to_owned(),
                 );
             }
@@ -186,9 +187,9 @@ impl ComponentPermissions {
 /// `environment` in `permissions`, and `permissions.resources.limits.memory`.
 fn read_wassette_policy(path: &Path, workspace: &Path) -> anyhow::Result<ComponentPermissions> {
     let read = read_if_present(path, MAX_POLICY_FILE_BYTES);
-    let read = read.with_context(|| format!("read the policy {}", path.display()))?;
+    let read = read.with_context(|| format!("cannot read the policy {}", path.display()))?;
     let Some(text) = read else {
-        bail_usage!("there is no policy {}", path.display());
+        bail_usage!("there is no policy file {}", path.display());
     };
     let document = parse_yaml_document(&text).map_err(|((line, column), why)| {
         anyhow::anyhow!("{}:{line}:{column}: {why}", path.display())

@@ -29,7 +29,7 @@ use rind_lib::tool::sandbox::{
 /// Confinement of `bash` commands on this machine, or the reason why there is none.
 #[derive(Debug)]
 pub struct CommandConfinement {
-    /// Settings of the confinement.
+    /// Settings for the confinement of commands.
     pub config: SandboxConfig,
     /// Confinement that works on this machine, or the reason why none does.
     pub detected: Result<DetectedConfinement, ConfinementFailureReason>,
@@ -48,7 +48,7 @@ struct ConfinementMechanismSearch {
     /// Rind's own folders. The trial process must not be able to read the folder `forbidden`.
     own: Vec<PathBuf>,
     forbidden: PathBuf,
-    /// Canonical path of the workspace.
+    /// Path of the workspace, with symlinks resolved.
     workspace: PathBuf,
 }
 
@@ -263,14 +263,14 @@ impl CommandConfinement {
     }
 }
 
-/// Warns that commands run unconfined, and gives the reason.
+/// Warns the operator that commands run unconfined, and gives the reason.
 pub fn warn_commands_unconfined(environment: &OperatorEnvironment, why: &str) {
     environment.warn(&format!(
         "commands of bash run unconfined: {why}; see `rind doctor`"
     ));
 }
 
-/// Returns Rind's own folders, which no command may see.
+/// Returns the folders of Rind itself, which commands must not see.
 #[must_use]
 pub fn rind_folders(paths: &RindPaths) -> Vec<PathBuf> {
     paths.config_data_cache_folders().to_vec()
@@ -426,7 +426,7 @@ fn resolve_accessible_path(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::
     let path = resolve_home_path(text, home)?;
     check_paths_do_not_overlap(&path, own).with_context(|| {
         Usage(format!(
-            "give commands access to `{text}`, as [sandbox] in config.toml says"
+            "cannot give commands access to `{text}`, as [sandbox] in config.toml says"
         ))
     })?;
     Ok(path)

@@ -25,16 +25,16 @@ pub type WarningCallback = Arc<dyn Fn(&str) + Send + Sync>;
 /// dropped.
 #[derive(Clone)]
 pub struct OperatorEnvironment {
-    /// Environment variables.
+    /// Environment variables of the program.
     pub variables: HashMap<OsString, OsString>,
-    /// Home folder of the user, according to the system.
+    /// Home folder of the user, as the operating system reports it.
     pub home: Option<PathBuf>,
     /// Path of the program itself, which is started again as a helper for sandboxes and
     /// compilation.
     pub program: Option<PathBuf>,
-    /// Plugins that are embedded in the program.
+    /// Plugins that are embedded in the program; `None` if there are none.
     pub carried: Option<EmbeddedPlugins>,
-    /// Function that shows warnings.
+    /// Function that shows warnings to the operator.
     pub on_warning: WarningCallback,
     /// Warnings that [`warn_once`](Self::warn_once) has shown and does not repeat.
     pub said: WarningsAlreadyShown,
@@ -74,7 +74,7 @@ impl OperatorEnvironment {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
-    /// Shows a warning.
+    /// Shows the operator a warning.
     pub fn warn(&self, text: &str) {
         (self.on_warning)(text);
     }
@@ -114,7 +114,7 @@ impl OperatorEnvironment {
         Ok(RindPaths::new(&home, |name| self.variable(name), workspace))
     }
 
-    /// Returns the folders of `PATH`.
+    /// Returns the folders in the environment variable `PATH`, in which programs are searched.
     pub fn path_variable_folders(&self) -> impl Iterator<Item = PathBuf> {
         let path = self.variables.get(OsStr::new("PATH"));
         std::env::split_paths(path.map_or(OsStr::new(""), OsString::as_os_str))

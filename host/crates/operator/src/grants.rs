@@ -45,5 +45,5 @@ pub fn read_grant_policy(paths: &RindPaths) -> anyhow::Result<CapabilityPolicy> 
         PathBuf::from(ADMIN_POLICY_FILE_PATH),
         paths.user_policy_path(),
     ])
-    .context("read the permissions of plugins")
+    .context("cannot read the permissions of plugins")
 }

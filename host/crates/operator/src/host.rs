@@ -24,23 +24,23 @@ use rind_lib::tool::policy::{Policy, SharedApprovalMode, ToolPolicy, ToolPolicyO
 
 /// Parts from which the host of a run is built.
 pub struct HostConstructionParts {
-    /// Selected model, with its provider.
+    /// Model that the sessions use, with its provider.
     pub provider: SelectedProviderAndModel,
-    /// Loaded plugins. All guards among them run.
+    /// Plugins that were loaded, ready to start. All guards among them run.
     pub plugins: StartablePluginSet,
-    /// Skills that sessions can use.
+    /// Skills that the sessions can use.
     pub skills: Arc<SessionSkills>,
-    /// Presets of subagents that sessions can use.
+    /// Presets from which the sessions can start subagents.
     pub presets: Arc<SessionSkills>,
-    /// Flags of the run that modify the policy's decisions.
+    /// Flags of the run, such as `--dry-run`, that modify the policy's decisions.
     pub mode: ToolPolicyOptions,
     /// Approval mode, which may be switched while sessions run.
     pub switch: SharedApprovalMode,
-    /// Approver that is asked about tool calls.
+    /// Approver that decides about tool calls for which the policy asks.
     pub approver: Arc<dyn Approver>,
-    /// Confinement and environment of commands and scripts.
+    /// Confinement and environment variables of shell commands and scripts.
     pub commands: CommandConfinementAndEnvironment,
-    /// Sources of further tools: MCP servers.
+    /// Sources of tools besides the built-in ones and those of plugins: MCP servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
     /// Store of the sessions; `None` stores them as files on this machine.
     pub store: Option<SessionStore>,
@@ -50,7 +50,7 @@ pub struct HostConstructionParts {
 
 /// Host of a run, with the policy for its tool calls and its scripts.
 pub struct HostWithOperatorPolicy {
-    /// Host on which sessions are opened.
+    /// Host in which sessions are opened.
     pub host: Host,
     setup: OperatorWorkspaceSetup,
     policy: Arc<ToolPolicy>,

@@ -24,7 +24,7 @@ use rind_lib::tool::process::{ProcessEndReason, ProcessSpec};
 /// Timeout of a key command, which may open a window to ask the user.
 const API_KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum size of a key file, in bytes.
+/// Maximum size of a file that contains a key, in bytes.
 const MAX_KEY_FILE_BYTES: u64 = 64 << 10;
 
 /// Looks up API keys of providers for the user who runs the program: in the environment, in
@@ -97,7 +97,7 @@ fn run_api_key_command(
     command: &[String],
 ) -> anyhow::Result<String> {
     let Some((program, args)) = command.split_first() else {
-        bail!("it is empty; write a program and its arguments");
+        bail!("the command is empty; write a program and its arguments");
     };
     // A program name without a slash is looked up in PATH.
     let program = match program.contains('/') {
@@ -151,8 +151,10 @@ fn read_key_file(path: &Path) -> anyhow::Result<String> {
     if path.exists() && !is_file {
         bail!("{shown} is not a file");
     }
-    let file = std::fs::File::open(path).with_context(|| format!("open {shown}"))?;
-    let about = file.metadata().with_context(|| format!("stat {shown}"))?;
+    let file = std::fs::File::open(path).with_context(|| format!("cannot open {shown}"))?;
+    let about = file
+        .metadata()
+        .with_context(|| format!("cannot read the metadata of {shown}"))?;
     if about.permissions().mode() & 0o077 != 0 {
         bail!("other users can read or change {shown}; run `chmod 600 {shown}`");
     }
@@ -162,7 +164,7 @@ fn read_key_file(path: &Path) -> anyhow::Result<String> {
             about.len()
         );
     }
-    let text = std::io::read_to_string(file).with_context(|| format!("read {shown}"))?;
+    let text = std::io::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
     Ok(trimmed_first_line(&text))
 }
 

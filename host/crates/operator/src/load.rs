@@ -222,13 +222,13 @@ impl PluginLoadPlan {
         self.options.enable_all_plugins()
     }
 
-    /// Returns the options for loading.
+    /// Returns the options with which the plugins are loaded.
     #[must_use]
     pub fn load_options(&self) -> &PluginLoadOptions {
         &self.options
     }
 
-    /// Returns the setup of the operator.
+    /// Returns the operator's settings and paths.
     #[must_use]
     pub fn operator_setup(&self) -> &OperatorWorkspaceSetup {
         &self.setup

@@ -17,14 +17,14 @@ use rind_lib::plugin::precompiled::PrecompiledComponents;
 /// no other purpose, because a folder that was set for another purpose must not remove guards.
 pub const MANAGED_PLUGINS_FOLDER_VARIABLE: &str = "RIND_MANAGED";
 
-/// Plugins that are embedded in a program.
+/// Plugins that are embedded in a program such as `rind`.
 #[derive(Clone, Debug)]
 pub struct EmbeddedPlugins {
-    /// Files of the plugins, in memory.
+    /// Files of the embedded plugins, in memory.
     pub files: InMemoryFolder,
     /// Folder in `files` with the plugins that every session loads.
     pub core: PathBuf,
-    /// Native code of the plugins' components.
+    /// Precompiled native code of the plugins' components.
     pub precompiled: PrecompiledComponents,
 }
 
@@ -45,7 +45,8 @@ impl OperatorEnvironment {
         };
         std::fs::read_dir(&named).with_context(|| {
             Usage(format!(
-                "read the plugins in {} (unset {MANAGED_PLUGINS_FOLDER_VARIABLE} to use the plugins embedded in rind)",
+                "cannot read the plugins in {} (unset {MANAGED_PLUGINS_FOLDER_VARIABLE} to use the \
+                 plugins embedded in rind)",
                 named.display()
             ))
         })?;

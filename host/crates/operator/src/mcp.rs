@@ -27,7 +27,7 @@ use rind_mcp::{
     list_changes_since_approval, login_file_path, pins_file_path,
 };
 
-/// Word in the settings that denotes the workspace.
+/// Word that stands for the workspace in the paths of the settings.
 const WORKSPACE_PATH_KEYWORD: &str = "workspace";
 
 /// Name of the file with the servers of the settings, as questions show it.
@@ -46,11 +46,11 @@ pub const TOOLS_NOT_APPROVED_REASON: &str = "its tools were not approved";
 /// precedence over other servers with the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedMcpServerSettings {
-    /// Name of the server.
+    /// Name of the MCP server.
     pub name: String,
-    /// Settings of the server: its program or address.
+    /// Settings of the MCP server: its program or address.
     pub settings: ServerSettings,
-    /// Environment variables of the server's program, with their values.
+    /// Environment variables of the MCP server's program, with their values.
     pub env: Vec<(String, String)>,
     /// Arguments of the program with their variables replaced; `None` for the arguments in
     /// `settings`.
@@ -180,7 +180,8 @@ fn build_mcp_server_process_spec(
     for variable in &settings.env {
         let Some(value) = secrets.variable_or_secret(variable) else {
             anyhow::bail!(
-                "it needs the variable `{}`, which neither the environment nor secrets.toml sets",
+                "the server needs the variable `{}`, which neither the environment nor \
+                 secrets.toml sets",
                 variable.escape_debug()
             );
         };
@@ -241,12 +242,12 @@ fn resolve_settings_folder(setup: &OperatorWorkspaceSetup, text: &str) -> anyhow
 pub struct ApprovedMcpServers {
     /// Name of each server, and the source that provides its tools.
     pub sources: Vec<(String, McpToolSource)>,
-    /// Prompts of those servers that offer prompts.
+    /// Approved prompts of the servers that offer prompts.
     pub prompts: Vec<ApprovedServerPrompts>,
 }
 
 impl ApprovedMcpServers {
-    /// Converts the servers into sources of tools.
+    /// Converts the approved servers into sources of tools for a host.
     #[must_use]
     pub fn into_sources(self) -> Vec<Arc<dyn ToolSource>> {
         let sources = self.sources.into_iter();

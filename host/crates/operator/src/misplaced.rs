@@ -36,13 +36,13 @@ pub fn ineffective_plugin_settings(
 
 /// Settings, scripts and skills of a run, in which names of tools are checked.
 pub struct ToolReferenceChecker<'a> {
-    /// Settings of the run.
+    /// Settings in which names of tools are checked.
     pub config: &'a Config,
-    /// Policy with the rules of the settings.
+    /// Policy with the rules from the settings.
     pub policy: &'a ToolPolicy,
-    /// Scripts of the settings.
+    /// Scripts that the settings declare as hooks.
     pub scripts: &'a [HookScript],
-    /// Skills of the session.
+    /// Skills that the session can use.
     pub skills: &'a SessionSkills,
 }
 

@@ -10,7 +10,7 @@ use rind_lib::near::find_nearest_name;
 /// Prefix of the names of variables that belong to Rind.
 const RIND_VARIABLE_PREFIX: &str = "RIND_";
 
-/// Environment variables that Rind reads.
+/// Names of the environment variables that Rind reads.
 const KNOWN_RIND_VARIABLES: &[&str] = &[
     "RIND_COMPLETE",
     "RIND_GUARD_START",

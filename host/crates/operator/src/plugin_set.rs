@@ -36,14 +36,14 @@ pub struct ExternalPluginSet {
     rules: Vec<PolicyRule>,
 }
 
-/// Plugin in an external plugin set.
+/// Plugin of an external plugin set.
 #[derive(Clone, Debug)]
 pub struct ExternalPluginSetMember {
-    /// Name, which must equal the one in the manifest.
+    /// Name of the plugin, which must equal the name in its manifest.
     pub name: String,
-    /// Version, which must equal the one in the manifest.
+    /// Version of the plugin, which must equal the version in its manifest.
     pub version: String,
-    /// Folder of the plugin's files.
+    /// Folder that contains the plugin's files.
     pub folder: PathBuf,
     /// Files of the plugin, whose hashes were compared with the set.
     pub files: Arc<InMemoryFolder>,
@@ -102,7 +102,7 @@ impl ExternalPluginSet {
         })
     }
 
-    /// Returns the digest of the set.
+    /// Returns the digest that identifies this set of plugins.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
@@ -254,7 +254,9 @@ pub fn serialize_plugin_set_settings(
     }
     let rules = config.section::<ToolPolicy>()?.rules;
     let rules = rules.iter().map(toml::Value::try_from);
-    let all: Vec<toml::Value> = rules.collect::<Result<_, _>>().context("write a rule")?;
+    let all: Vec<toml::Value> = rules
+        .collect::<Result<_, _>>()
+        .context("cannot convert a rule to TOML")?;
     let n_all = all.len();
     let denials = all.into_iter();
     let denials: Vec<toml::Value> = denials

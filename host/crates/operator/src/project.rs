@@ -53,23 +53,23 @@ fn list_mcp_server_files(paths: &RindPaths) -> impl Iterator<Item = (&'static st
 pub struct ProjectContentsSummary {
     /// Folders and files of the project that Rind would use.
     pub places: Vec<&'static str>,
-    /// Name and description of each plugin.
+    /// Name and description of each plugin of the project.
     pub plugins: Vec<(String, String)>,
-    /// Name and description of each skill.
+    /// Name and description of each skill of the project.
     pub skills: Vec<(String, String)>,
-    /// Name and description of each preset of subagents.
+    /// Name and description of each preset of subagents of the project.
     pub presets: Vec<(String, String)>,
-    /// Name and description of each MCP server.
+    /// Name and description of each MCP server that the project's files define.
     pub servers: Vec<(String, String)>,
     /// Text of the project's settings.
     pub settings: String,
 }
 
-/// Question to a person whether a project is trusted.
+/// Question with which a person is asked whether to trust a project.
 pub struct ProjectTrustQuestion<'a> {
-    /// Folders of Rind, and the workspace.
+    /// Folders of Rind, and the workspace that contains the project.
     pub paths: &'a RindPaths,
-    /// Earlier answer about this project, if there is one.
+    /// Earlier answer of the person about this project, or that there is none.
     pub trust: &'a ProjectTrust,
     /// Files of the project that are used if it is trusted.
     pub files: &'a InMemoryFolder,
@@ -80,9 +80,9 @@ pub struct ProjectTrustQuestion<'a> {
 /// Duration for which an approval of a project or of its hooks is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectApprovalDuration {
-    /// The approval is valid for this run.
+    /// The approval is valid only for this run of the program.
     Once,
-    /// The approval is valid until the approved files change.
+    /// The approval is stored, and is valid until the approved files change.
     UntilChanged,
 }
 
@@ -213,7 +213,7 @@ pub async fn decide_project_trust(
                 digest,
                 rind_lib::clock::format_current_time(),
             )
-            .context("store that the project is trusted")?;
+            .context("cannot store that the project is trusted")?;
     }
     Ok(ProjectTrustDecision::Trusted(held))
 }
@@ -245,13 +245,16 @@ pub fn read_project_settings(
     let mut layers = Vec::new();
     for (path, bytes) in read_settings_files(paths, held) {
         let text = String::from_utf8(bytes.to_vec())
-            .with_context(|| Usage(format!("read {}", path.display())))?;
+            .with_context(|| Usage(format!("cannot read {}", path.display())))?;
         layers.push(ConfigLayer::from_file_text(&path, text)?);
     }
     let config = Config::new(layers.clone());
     config
         .check_known_sections(ALLOWED_PROJECT_SETTINGS_SECTIONS)
-        .context("read the settings of the project; settings that a project cannot have belong in your own config.toml")?;
+        .context(
+            "cannot read the settings of the project; settings that a project cannot have \
+            belong in your own config.toml",
+        )?;
     let own = describe_project_plugins(paths, held);
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
     let PluginsConfig(settings) = config.section()?;
@@ -348,7 +351,7 @@ fn describe_project_servers(paths: &RindPaths, held: &InMemoryFolder) -> Vec<(St
         .collect()
 }
 
-/// Returns the kind of files in one of [`SHARED_AGENT_CONTENT_FOLDERS`].
+/// Returns the noun for the files in a folder of [`SHARED_AGENT_CONTENT_FOLDERS`], for messages.
 fn shared_folder_content_kind(folder: &Path) -> &'static str {
     if folder.ends_with(SUBAGENT_PRESETS_FOLDER_NAME) {
         "presets of subagents"

@@ -13,10 +13,10 @@ use rind_lib::plugin::prompts::{self, PromptTemplateFile};
 /// Folder of a project with the slash commands of Claude Code.
 pub const CLAUDE_SLASH_COMMANDS_FOLDER: &str = ".claude/commands";
 
-/// Maximum depth of subfolders of [`CLAUDE_SLASH_COMMANDS_FOLDER`].
+/// Maximum depth of subfolders of [`CLAUDE_SLASH_COMMANDS_FOLDER`] that are searched for commands.
 const MAX_COMMANDS_SUBFOLDER_DEPTH: usize = 4;
 
-/// Slash commands of a project, converted to templates.
+/// Slash commands of a project, converted to Rind's prompt templates.
 #[derive(Debug, Default)]
 pub struct ProjectSlashCommands {
     /// Templates. The file name of each is the name of its command, which begins with the
@@ -26,7 +26,7 @@ pub struct ProjectSlashCommands {
     pub unused: Vec<String>,
 }
 
-/// Reads the slash commands of a project.
+/// Reads the slash commands of a project and converts them to templates.
 #[must_use]
 pub fn read_commands(workspace: &Path, held: &InMemoryFolder) -> ProjectSlashCommands {
     let mut found = ProjectSlashCommands::default();

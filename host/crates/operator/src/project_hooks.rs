@@ -34,7 +34,7 @@ pub(super) const PROJECT_HOOK_FILES: [&str; 2] =
 pub struct ProjectHooks {
     /// Hooks, each as a script, in the order of the files that contain them.
     pub scripts: Vec<HookScript>,
-    /// Files that contain hooks.
+    /// Files of the project, relative to its folder, that contain hooks.
     pub places: Vec<&'static str>,
     /// Messages about entries of these files that have no effect, each with the reason.
     unsupported: Vec<String>,
@@ -42,11 +42,11 @@ pub struct ProjectHooks {
 
 /// Question to a person whether the hooks of a project may be called.
 pub struct ProjectHookApprovalQuestion<'a> {
-    /// Folders of Rind, and the workspace.
+    /// Folders of Rind, and the workspace that contains the project.
     pub paths: &'a RindPaths,
     /// Earlier answer about the hooks of this project, if there is one.
     pub trust: &'a ProjectTrust,
-    /// Hooks that are called if they are approved.
+    /// Hooks of the project that will be called if the person approves them.
     pub hooks: &'a ProjectHooks,
 }
 
@@ -103,7 +103,7 @@ pub async fn load_approved_project_hooks(
                     digest,
                     rind_lib::clock::format_current_time(),
                 )
-                .context("store that the project's hooks are allowed")?,
+                .context("cannot store that the project's hooks are allowed")?,
         }
     }
     for line in &hooks.unsupported {
@@ -141,7 +141,7 @@ fn read_project_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<Proj
         let held = held.map_err(|error| error.to_string())?;
         let bytes = held.file_content(&path).unwrap_or_default();
         let text = std::str::from_utf8(bytes)
-            .map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
+            .map_err(|_| format!("{}: the file is not UTF-8", path.display()))?;
         let ClaudeHooks {
             scripts,
             unsupported,

@@ -26,16 +26,16 @@ pub(super) const PROJECT_MCP_SERVER_FILES: [(&str, ImportSourceAgent); 2] = [
     (".codex/config.toml", ImportSourceAgent::Codex),
 ];
 
-/// Maximum size of a file, in bytes.
+/// Maximum size in bytes of a project's file that defines MCP servers.
 const MAX_MCP_SERVER_FILE_BYTES: usize = 1 << 20;
 
-/// Maximum number of servers in a file.
+/// Maximum number of MCP servers that one file of a project may define.
 const MAX_MCP_SERVERS_PER_FILE: usize = 50;
 
 /// MCP server that a file of a project defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectMcpServer {
-    /// Name of the server, converted to a valid one.
+    /// Name of the server, converted to one that Rind's settings allow.
     pub name: String,
     /// File of the project that names the server, such as `.mcp.json`.
     pub place: &'static str,
@@ -56,7 +56,7 @@ pub(super) fn parse_mcp_server_file(
             bytes.len()
         ));
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| "the file is not UTF-8".to_owned())?;
     let agent = PROJECT_MCP_SERVER_FILES
         .iter()
         .find(|(own, _)| *own == place);
@@ -65,7 +65,7 @@ pub(super) fn parse_mcp_server_file(
         .map_err(|error| error.to_string())?;
     if found.len() > MAX_MCP_SERVERS_PER_FILE {
         return Err(format!(
-            "it defines {} MCP servers, but may define at most {MAX_MCP_SERVERS_PER_FILE}",
+            "the file defines {} MCP servers, but may define at most {MAX_MCP_SERVERS_PER_FILE}",
             found.len()
         ));
     }
@@ -74,7 +74,8 @@ pub(super) fn parse_mcp_server_file(
         let name = convert_server_name(&theirs)?;
         if servers.iter().any(|other| other.name == name) {
             return Err(format!(
-                "two of its servers would get the same name `{name}` in Rind; rename one of them"
+                "two servers of the file would get the same name `{name}` in Rind; rename one of \
+                 them"
             ));
         }
         servers.push(ProjectMcpServer {
@@ -153,7 +154,9 @@ impl ProjectMcpServer {
             match is_allowed {
                 true => Ok(secrets.variable_or_secret(variable)),
                 false => Err(format!(
-                    "it needs the variable `{variable}`, which you have not allowed; to allow it, write `project = true` and `env = [\"{variable}\"]` under [mcp.{}] in your config.toml",
+                    "the server needs the variable `{variable}`, which you have not allowed; to \
+                     allow it, write `project = true` and `env = [\"{variable}\"]` under [mcp.{}] \
+                     in your config.toml",
                     self.name
                 )),
             }
@@ -161,7 +164,8 @@ impl ProjectMcpServer {
         for (what, text) in [("command", &foreign.command), ("url", &foreign.url)] {
             if text.as_ref().is_some_and(|text| text.contains("${")) {
                 return Err(format!(
-                    "its `{what}` contains a variable, and variables are not replaced there"
+                    "the server's `{what}` contains a variable, and variables are not replaced \
+                     there"
                 ));
             }
         }
@@ -234,7 +238,8 @@ fn replace_variables(text: &str, value_of: &ProjectVariableLookupFn<'_>) -> Resu
             (_, Some(default)) => default.to_owned(),
             (Ok(None), None) => {
                 return Err(format!(
-                    "it needs the variable `{}`, which neither the environment nor secrets.toml sets",
+                    "the server needs the variable `{}`, which neither the environment nor \
+                     secrets.toml sets",
                     name.escape_debug()
                 ));
             }
@@ -245,7 +250,7 @@ fn replace_variables(text: &str, value_of: &ProjectVariableLookupFn<'_>) -> Resu
     }
     whole.push_str(rest);
     match whole.contains('\0') {
-        true => Err("it has a NUL in an argument".to_owned()),
+        true => Err("a value of the server contains a NUL character".to_owned()),
         false => Ok(whole),
     }
 }
@@ -266,7 +271,11 @@ fn header_value_to_secret_template(
         // Refuse other braces: in a template, they would refer to secrets that the operator has not
         // allowed.
         if literal.contains(['{', '}']) {
-            return Err("one of its headers has a `{` or `}` that is not part of a variable such as `${NAME}`".to_owned());
+            return Err(
+                "a header of the server has a `{` or `}` that is not part of a variable such as \
+                 `${NAME}`"
+                    .to_owned(),
+            );
         }
         template.push_str(literal);
         let Some(reference) = reference else {
@@ -277,7 +286,8 @@ fn header_value_to_secret_template(
             .ok_or("a header of it has a `${` without `}`")?;
         if value_of(name)?.is_none() {
             return Err(format!(
-                "it needs the variable `{}`, which neither the environment nor secrets.toml sets",
+                "the server needs the variable `{}`, which neither the environment nor \
+                 secrets.toml sets",
                 name.escape_debug()
             ));
         }

@@ -132,7 +132,7 @@ pub fn warn_writable_scripts(
 
 /// Script file, or list of hooks, that the agent could change.
 pub struct AgentWritableScript {
-    /// Location of the setting that names the file.
+    /// Location of the setting that names the file, for messages.
     place: String,
     /// Words for a message about what the file determines, for example "which hooks are called".
     pub what: String,

@@ -22,10 +22,10 @@ pub const SECRETS_FILE_NAME: &str = "secrets.toml";
 
 const MAX_SECRETS_FILE_BYTES: u64 = 1 << 20;
 
-/// Secrets of the operator.
+/// Secrets of the operator, from environment variables and from the file of secrets.
 pub struct OperatorSecrets {
     environment: Arc<OperatorEnvironment>,
-    /// Secrets of the file, by name.
+    /// Secrets that were read from the file of secrets, by name.
     file: BTreeMap<String, String>,
 }
 
@@ -44,7 +44,7 @@ impl OperatorSecrets {
     /// Other users can access the file, or a line is invalid.
     pub fn read(environment: &Arc<OperatorEnvironment>, config: &Path) -> anyhow::Result<Self> {
         let path = config.join(SECRETS_FILE_NAME);
-        let about = || Usage(format!("read secrets from {}", path.display()));
+        let about = || Usage(format!("cannot read secrets from {}", path.display()));
         let file = read_file(&path).with_context(about)?;
         let secret = |(name, text): (String, String)| (name, text.trim().to_owned());
         let file = file.into_iter().map(secret).collect();
@@ -85,13 +85,13 @@ pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let about = file.metadata()?;
     if about.permissions().mode() & 0o077 != 0 {
         bail!(
-            "other users can read or change it; run `chmod 600 {}`",
+            "other users can read or change the secrets file; run `chmod 600 {}`",
             path.display()
         );
     }
     if about.len() > MAX_SECRETS_FILE_BYTES {
         bail!(
-            "it has {} bytes, at most {MAX_SECRETS_FILE_BYTES} are read",
+            "the secrets file has {} bytes, at most {MAX_SECRETS_FILE_BYTES} are read",
             about.len()
         );
     }
@@ -101,7 +101,7 @@ pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     toml::from_str(&text).map_err(|e: toml::de::Error| {
         let before = text.get(..e.span().map_or(0, |span| span.start));
         let line = before.unwrap_or_default().matches('\n').count() + 1;
-        anyhow::anyhow!("line {line} is not of the form `NAME = \"value\"`")
+        anyhow::anyhow!("line {line} of the secrets file is not of the form `NAME = \"value\"`")
     })
 }
 

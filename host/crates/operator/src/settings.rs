@@ -16,11 +16,11 @@ use rind_lib::tool::policy::{ApprovalMode, ToolPolicyOptions};
 /// Selection of a model for a run; empty fields leave the selection to the settings files.
 #[derive(Clone, Debug, Default)]
 pub struct ModelSelection {
-    /// Name of the provider.
+    /// Name of the model provider for this run; `None` for the one in the settings.
     pub provider: Option<String>,
     /// Name of the model, or provider and model as `PROVIDER/NAME`.
     pub model: Option<String>,
-    /// Path of the script for the scripted provider.
+    /// Path of the script from which the scripted provider reads its answers.
     pub script: Option<PathBuf>,
     /// Settings of the run that override those of files, each as `KEY=VALUE`.
     pub set: Vec<String>,
@@ -32,32 +32,32 @@ pub struct PluginSelection {
     /// Folders of plugins that are loaded in addition to the usual ones. Each is the folder of one
     /// plugin, or contains several.
     pub local: Vec<PathBuf>,
-    /// Third-party components, whose functions become tools.
+    /// Third-party WebAssembly components, whose functions become tools.
     pub components: Vec<WasmComponentAndPolicyPaths>,
     /// Whether the run loads only the plugins in `local`, the components in `components`, and the
     /// plugins that only the administrator can switch off.
     pub is_local_only: bool,
-    /// Names of plugins that are not loaded.
+    /// Names of plugins that the user excludes from this run.
     pub without: Vec<String>,
     /// Names of plugins that are not loaded even if they are installed, because they do not work
     /// with the program that starts the run.
     pub unsuited: Vec<String>,
     /// Whether the run trusts the project without asking the user.
     pub trust_project: bool,
-    /// Permissions that are granted for this run.
+    /// Permissions that the command line grants to plugins for this run.
     pub grants: Vec<GrantFlagValue>,
     /// Plugins that are loaded instead of those of the user and of the project. The plugins of the
     /// installation are loaded as well.
     pub set: Option<Arc<ExternalPluginSet>>,
 }
 
-/// The session of a run.
+/// Choice of the session that a run creates or continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// A new session with a generated id.
+    /// Creates a new session with a generated id.
     #[default]
     New,
-    /// A new session with this id.
+    /// Creates a new session with this id.
     Named(String),
     /// Session to continue: its id, the beginning of its id, or `last`.
     Resume(String),
@@ -71,21 +71,21 @@ impl SessionChoice {
     }
 }
 
-/// Settings of one run.
+/// Settings of one run of the program, from its command line.
 #[derive(Clone, Debug)]
 pub struct ProgramRunSettings {
-    /// Environment of the program.
+    /// Environment variables with which the program was started.
     pub environment: Arc<OperatorEnvironment>,
-    /// Folders of Rind, and the workspace.
+    /// Folders of Rind, and the workspace of the run.
     pub paths: RindPaths,
-    /// Selection of the model.
+    /// Provider and model that the run uses.
     pub model: ModelSelection,
-    /// Selection of plugins.
+    /// Plugins that the run loads and the permissions that they get.
     pub plugins: PluginSelection,
-    /// Session of the run.
+    /// Session that the run creates or continues.
     pub session: SessionChoice,
     /// Flags of the run that change how the policy decides on tool calls.
     pub mode: ToolPolicyOptions,
-    /// Approval mode at the start of the run.
+    /// Approval mode at the start of the run, which decides whether tool calls need approval.
     pub approval: ApprovalMode,
 }

@@ -48,17 +48,17 @@ pub const ALLOWED_USER_SETTINGS_SECTIONS: &[&str] = &[
 /// is derived from the setup.
 #[derive(Clone, Debug)]
 pub struct OperatorWorkspaceSetup {
-    /// Environment of the program.
+    /// Environment variables with which the program was started.
     pub environment: Arc<OperatorEnvironment>,
-    /// Folders of Rind, and the workspace.
+    /// Folders of Rind, and the workspace of the run.
     pub paths: RindPaths,
-    /// Settings, merged from all files and flags.
+    /// Settings, merged from all settings files and command-line flags.
     pub config: Config,
-    /// Files of the project, if the project is trusted.
+    /// Files of the project in memory; `None` if the project is not trusted.
     pub project: Option<Arc<InMemoryFolder>>,
     /// Hooks of the project that a person has approved.
     pub project_hooks: Vec<HookScript>,
-    /// Secrets, which are read when they are first needed.
+    /// Secrets of the operator, which are read when they are first needed.
     secrets: OnceLock<Arc<OperatorSecrets>>,
 }
 

@@ -11,7 +11,7 @@ use rind_lib::skill::{self, InstalledSkillRecord, SkillSearchDirectory, Source};
 use rind_package::lock_file::LockEntry;
 use rind_package::skill::{SkillLockFileEntry, list_skills_as_unverified, verify_installed_skills};
 
-/// Name of folders with presets of subagents.
+/// Name of every folder in which Rind searches for presets of subagents.
 pub const SUBAGENT_PRESETS_FOLDER_NAME: &str = "agents";
 
 /// Name of the folder of Claude Code in a home folder or a project.

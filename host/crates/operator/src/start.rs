@@ -75,10 +75,10 @@ pub trait RunFrontend: Send + Sync {
         None
     }
 
-    /// Shows which plugins were left out, and why.
+    /// Tells the user which plugins were left out, and why. By default does nothing.
     fn show_plugins(&self, _plugins: &FoundPluginSet) {}
 
-    /// Shows which skills were left out, and why.
+    /// Tells the user which skills were left out, and why. By default does nothing.
     fn show_skills(&self, _skills: &SessionSkills) {}
 
     /// Returns the names that no skill may have, because the program has commands of these names.
@@ -89,7 +89,7 @@ pub trait RunFrontend: Send + Sync {
 
 /// Settings and parts from which the host of a run is created.
 pub struct OperatorHostBuilder {
-    /// The operator's setup.
+    /// Settings, folders and trusted project files from which the host is built.
     pub setup: OperatorWorkspaceSetup,
     /// Loaded plugins. Every guard, a plugin that a policy requires or that the operator relies on,
     /// runs.
@@ -100,7 +100,7 @@ pub struct OperatorHostBuilder {
     pub presets: Arc<SessionSkills>,
     /// Flags of the run that change how the policy decides on tool calls.
     pub mode: ToolPolicyOptions,
-    /// Approval mode, which may be switched during the run.
+    /// Approval mode for tool calls, which may be switched during the run.
     pub switch: SharedApprovalMode,
     /// Store of the sessions; without it, they are files on this machine.
     pub store: Option<SessionStore>,
@@ -114,17 +114,17 @@ pub struct OperatorHostBuilder {
 
 /// Host of a run, with the plugins, the setup and the session that belong to it.
 pub struct ConfiguredAgentHost {
-    /// Host on which sessions are opened.
+    /// Host on which the sessions of the run are opened.
     pub host: HostWithOperatorPolicy,
-    /// Loaded plugins, and those that were left out.
+    /// Plugins that were loaded, and those that were left out.
     pub plugins: Arc<FoundPluginSet>,
-    /// The operator's setup, without the files of the project.
+    /// Settings and folders of the run, without the files of the project.
     pub setup: OperatorWorkspaceSetup,
-    /// Confinement with which commands run.
+    /// Confinement and environment of the commands that tools run.
     pub commands: CommandConfinementAndEnvironment,
     /// Selected model and the reason for its selection, as text for the user.
     pub chosen: String,
-    /// Approval mode, which may be switched during the run.
+    /// Approval mode for tool calls, which may be switched during the run.
     pub switch: SharedApprovalMode,
     /// Session of the run. A session to continue is given by its complete id.
     session: SessionChoice,
@@ -159,7 +159,7 @@ impl OperatorHostBuilder {
         misspelt.iter().for_each(|text| environment.warn_once(text));
         check_folders_are_separate(&paths)?;
         keep_temp_files_outside_workspace(&paths.workspace, &paths.temporary_folder())
-            .context("set up a folder for temporary files that no tool can change")?;
+            .context("cannot set up a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.project_trust_asker());
         plugin_flags::check_plugin_folders_contain_plugin(&selection)?;
         let mut setup =
@@ -215,7 +215,7 @@ impl OperatorHostBuilder {
         let skills = discover_skills(&roots, &frontend.reserved_skill_names(), &machine);
         frontend.show_skills(&skills);
         let presets = discover_skills(&preset_roots, &[], &machine);
-        let confinement = confinement.await.context("find a sandbox")??;
+        let confinement = confinement.await.context("cannot find a sandbox")??;
         let commands = confinement.command_environment_without_warning();
         let (named, ask) = (
             frontend.additional_mcp_servers(),
@@ -244,7 +244,7 @@ impl OperatorHostBuilder {
         &self.servers.prompts
     }
 
-    /// Whether a person can answer questions.
+    /// Whether a person can answer questions during this run.
     #[must_use]
     pub fn can_ask_user(&self) -> bool {
         self.mode.has_terminal
@@ -408,7 +408,7 @@ mod tests {
     use rind_lib::plugin::Error;
     use rind_lib::tool::approval::DenyAllApprover;
 
-    /// A program that asks no questions and shows nothing.
+    /// Frontend of a program that asks no questions and shows nothing.
     struct Embedder;
 
     impl RunFrontend for Embedder {}

@@ -235,7 +235,7 @@ pub(super) fn to_saturated_i64(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Returns the serialized name of an enum variant.
+/// Returns the name under which serde serializes an enum variant, for use as an attribute.
 pub(super) fn serialized_variant_name(case: &impl Serialize) -> String {
     let value = serde_json::to_value(case).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -38,7 +38,7 @@ use rind_lib::event::Stamped;
 use rind_lib::provider::install_crypto_provider;
 use tree::SpanTree;
 
-/// Service name if the environment sets none.
+/// Service name in exported traces if the environment sets none.
 const DEFAULT_SERVICE_NAME: &str = "rind";
 
 /// Error that prevents telemetry from starting.
@@ -52,17 +52,17 @@ pub enum Error {
     Settings(String),
 }
 
-/// Error that some spans did not reach the collector.
+/// Error that some spans were not sent to the OpenTelemetry collector.
 #[derive(Debug, thiserror::Error)]
 #[error("{n_spans} OpenTelemetry spans were not sent: {why}")]
 pub struct LostSpansError {
-    /// Number of lost spans.
+    /// Number of spans that were not sent.
     pub n_spans: u64,
     /// First error of an export, or the reason for which spans were dropped.
     pub why: String,
 }
 
-/// Builds traces from events and sends them.
+/// Builds OpenTelemetry traces from events of sessions and sends them to a collector.
 #[derive(Debug)]
 pub struct EventTraceExporter {
     tree: SpanTree,

@@ -5,12 +5,12 @@
 //! they moved to their own repository (`open-telemetry/semantic-conventions-genai`). Therefore the
 //! names are defined here, so that a change of the conventions changes only this module.
 
-/// Kind of operation: [`INVOKE_AGENT_OPERATION_NAME`], [`CHAT_OPERATION_NAME`] or
-/// [`EXECUTE_TOOL_OPERATION_NAME`].
+/// Attribute with the kind of operation: [`INVOKE_AGENT_OPERATION_NAME`], [`CHAT_OPERATION_NAME`]
+/// or [`EXECUTE_TOOL_OPERATION_NAME`].
 pub(super) const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 pub(super) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
 pub(super) const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
-/// Name of an agent: `main` or `subagent`.
+/// Attribute with the name of an agent: `main` or `subagent`.
 pub(super) const GEN_AI_AGENT_NAME: &str = "gen_ai.agent.name";
 pub(super) const GEN_AI_AGENT_ID: &str = "gen_ai.agent.id";
 pub(super) const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
@@ -40,7 +40,7 @@ pub(super) const MAIN_AGENT_NAME: &str = "main";
 /// Agent name in the spans of every subagent; the agent id distinguishes the subagents.
 pub(super) const SUBAGENT_AGENT_NAME: &str = "subagent";
 
-/// Span of a compaction.
+/// Name of the span of a compaction, in which a summary replaces older messages.
 pub(super) const COMPACTION_SPAN_NAME: &str = "compact";
 /// Span of the archival of a turn, which may run after the end of the turn.
 pub(super) const ARCHIVAL_SPAN_NAME: &str = "archive";
@@ -78,14 +78,14 @@ pub(super) const TOKEN_COUNT_ATTRIBUTE: &str = "rind.tokens";
 pub(super) const COMPACTION_IS_BUILT_IN_ATTRIBUTE: &str = "rind.compact.built_in";
 pub(super) const IS_ARCHIVED_ATTRIBUTE: &str = "rind.archive.done";
 pub(super) const ATTEMPT_NUMBER_ATTRIBUTE: &str = "rind.attempt";
-/// Milliseconds until the next attempt.
+/// Attribute with the milliseconds until a failed model request is sent again.
 pub(super) const RETRY_DELAY_MS_ATTRIBUTE: &str = "rind.delay_ms";
 
-/// `error.type` of a request that got no answer.
+/// Value of `error.type` for a model request that got no answer.
 pub(super) const UNANSWERED_REQUEST_ERROR_TYPE: &str = "no_answer";
-/// `error.type` of a refused tool call.
+/// Value of `error.type` for a tool call that was refused.
 pub(super) const DENIED_TOOL_CALL_ERROR_TYPE: &str = "denied";
-/// `error.type` of a failed tool call.
+/// Value of `error.type` for a tool call that ran and failed.
 pub(super) const FAILED_TOOL_CALL_ERROR_TYPE: &str = "tool_error";
 /// Value of `error.type` for an operation that was still running when its turn ended.
 pub(super) const UNFINISHED_OPERATION_ERROR_TYPE: &str = "cancelled";

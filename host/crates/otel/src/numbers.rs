@@ -20,14 +20,14 @@ use tokio::runtime::Handle;
 
 use crate::{DEFAULT_SERVICE_NAME, Error, redact_quoted_text, telemetry_resource};
 
-/// A metric: name, unit, description and kind.
+/// Definition of an exported metric: name, unit, description and kind.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricDefinition {
-    /// Name, such as `rind.worker.turns`.
+    /// Name of the metric, such as `rind.worker.turns`.
     pub name: &'static str,
-    /// Unit, such as `{turn}` or `ms`.
+    /// Unit of the metric, such as `{turn}` or `ms`.
     pub unit: &'static str,
-    /// Description for operators.
+    /// Description of the metric for operators.
     pub description: &'static str,
     /// Whether the value never decreases (a counter, not a gauge).
     pub is_sum: bool,

@@ -21,7 +21,7 @@ use rind_lib::lock::lock_ignoring_poison;
 /// that an unresponsive collector causes only bounded memory use.
 const MAX_QUEUED_SPANS: usize = 2048;
 
-/// Maximum number of spans per request, the specification's default.
+/// Maximum number of spans per export request, the default of the OpenTelemetry specification.
 const MAX_SPANS_PER_BATCH: usize = 512;
 
 /// Maximum time that a span waits in the queue for other spans of the same batch.

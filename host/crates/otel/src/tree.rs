@@ -42,7 +42,7 @@ impl SpanTree {
         }
     }
 
-    /// Ends all open spans.
+    /// Ends all spans that are still open, because no further event can end them.
     pub(super) fn end_all_spans(&mut self) {
         self.end_unfinished_spans(|_| true);
     }

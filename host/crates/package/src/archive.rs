@@ -44,7 +44,7 @@ pub(super) struct ArchiveEntries {
     /// Entries that are not regular files, by path; the value is a predicate for messages, such as
     /// "is a symlink". Their content is not in `files`.
     pub(super) odd: BTreeMap<Vec<String>, &'static str>,
-    /// Directories that were skipped because of [`ArchiveEntrySkipRule`].
+    /// Paths of directories that were skipped because of an [`ArchiveEntrySkipRule`].
     pub(super) hidden: BTreeSet<Vec<String>>,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn read_archive_entries(
     }
 }
 
-/// Reader that records whether the underlying input has ended.
+/// Reader that records whether the underlying input has ended or was cut at its limit.
 struct EndOfInputTrackingReader<R> {
     inner: io::Take<R>,
     is_ended: bool,
@@ -140,12 +140,12 @@ impl<R: Read> EndOfInputTrackingReader<R> {
         let is_torn = self.is_ended && self.inner.limit() > 0;
         ensure!(
             !is_torn,
-            "it is truncated: its end-of-archive blocks are missing"
+            "the archive is truncated: its end-of-archive blocks are missing"
         );
         let mut buffer = [0; 8192];
         loop {
             // Read to the end, so that the gzip checksum is verified too.
-            let n_read = self.read(&mut buffer).context("it is truncated")?;
+            let n_read = self.read(&mut buffer).context("the archive is truncated")?;
             if n_read == 0 {
                 break;
             }
@@ -176,14 +176,14 @@ fn unpack_tar_entries<R: Read>(
     let mut bytes_left = MAX_PACKAGE_SOURCE_BYTES;
     let mut number = 0;
     for entry in archive.entries()? {
-        let mut entry = entry.context("it is truncated, or not an archive")?;
+        let mut entry = entry.context("the archive is truncated, or the file is not an archive")?;
         if entry.header().entry_type() == EntryType::XGlobalHeader {
             check_global_pax_header(&mut entry)?;
             continue;
         }
         let path = entry.path_bytes().into_owned();
-        let path =
-            String::from_utf8(path).context("it contains an entry whose name is not UTF-8")?;
+        let path = String::from_utf8(path)
+            .context("the archive contains an entry whose name is not UTF-8")?;
         let shown = path.escape_debug();
         let kind = entry.header().entry_type();
         let is_folder = kind == EntryType::Directory;
@@ -206,7 +206,7 @@ fn unpack_tar_entries<R: Read>(
         );
         let names = split_relative_path(&path)?;
         for extension in entry.pax_extensions()?.into_iter().flatten() {
-            let key = extension.context("it has a pax header that cannot be parsed")?;
+            let key = extension.context("the archive has a pax header that cannot be parsed")?;
             ensure!(
                 !key.key_bytes().starts_with(SPARSE_FILE_PAX_KEY_PREFIX),
                 "`{shown}` is a sparse file (GNU.sparse), which is not supported; pack it without --sparse"
@@ -235,14 +235,14 @@ fn unpack_tar_entries<R: Read>(
             .by_ref()
             .take(bytes_left + 1)
             .read_to_end(&mut content)
-            .with_context(|| format!("it is truncated at `{shown}`"))?;
+            .with_context(|| format!("the archive is truncated at `{shown}`"))?;
         let too_large = || format!("it has more than {} MiB", MAX_PACKAGE_SOURCE_BYTES >> 20);
         bytes_left = bytes_left
             .checked_sub(n_read as u64)
             .with_context(too_large)?;
         ensure!(
             n_read as u64 == entry.size(),
-            "it is truncated at `{shown}`"
+            "the archive is truncated at `{shown}`"
         );
         let earlier = read.files.insert(names, content);
         ensure!(earlier.is_none(), "it has `{shown}` twice");
@@ -258,9 +258,10 @@ fn check_global_pax_header(entry: &mut impl Read) -> anyhow::Result<()> {
     entry
         .take(MAX_GLOBAL_PAX_HEADER_BYTES)
         .read_to_end(&mut bytes)
-        .context("it is truncated")?;
+        .context("the archive is truncated")?;
     for extension in PaxExtensions::new(&bytes) {
-        let extension = extension.context("it has a global pax header that cannot be parsed")?;
+        let extension =
+            extension.context("the archive has a global pax header that cannot be parsed")?;
         let key = extension.key_bytes();
         let is_followed = [&b"path"[..], b"linkpath", b"size"].contains(&key)
             || key.starts_with(SPARSE_FILE_PAX_KEY_PREFIX);

@@ -16,13 +16,13 @@ use super::{archive, pack, zip};
 const WASM_FILE_EXTENSION: &str = ".wasm";
 const SIGNATURE_FILE_EXTENSION: &str = ".minisig";
 
-/// Maximum number of files that an error message lists.
+/// Maximum number of a package's files that an error message lists.
 const MAX_FILES_LISTED_IN_ERROR: usize = 3;
 
 /// Packed plugin that was found in a package.
 #[derive(Debug)]
 pub(crate) struct PluginFoundInPackage {
-    /// Path of the packed plugin in the package.
+    /// Path of the packed plugin within the package.
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) signature: Option<String>,
@@ -76,8 +76,12 @@ pub(crate) fn find_plugin_in_package(
         ),
     };
     let path = names.join("/");
-    let signature = read_signature_beside_plugin(&files, &names)
-        .with_context(|| format!("the signature of `{}` in {shown}", path.escape_debug()))?;
+    let signature = read_signature_beside_plugin(&files, &names).with_context(|| {
+        format!(
+            "cannot read the signature of `{}` in {shown}",
+            path.escape_debug()
+        )
+    })?;
     let bytes = files.remove(&names).unwrap_or_default();
     Ok(PluginFoundInPackage {
         path,
@@ -125,9 +129,9 @@ fn read_signature_beside_plugin(
     };
     ensure!(
         bytes.len() as u64 <= MAX_SIGNATURE_BYTES,
-        "it has {} bytes, at most {MAX_SIGNATURE_BYTES} are read",
+        "the signature has {} bytes, at most {MAX_SIGNATURE_BYTES} are read",
         bytes.len()
     );
     let text = String::from_utf8(bytes.clone());
-    text.map(Some).context("it is not UTF-8")
+    text.map(Some).context("the signature is not UTF-8")
 }

@@ -23,13 +23,13 @@ type FilePathWithContent<'a> = (String, &'a [u8]);
 /// Python fit.
 pub(super) const MAX_PACKAGE_SOURCE_BYTES: u64 = 256 << 20;
 
-/// Maximum number of files in a source.
+/// Maximum number of files in the directory or archive of a plugin.
 pub(super) const MAX_PACKAGE_SOURCE_FILES: usize = 10_000;
 
-/// Maximum depth of directories in a source.
+/// Maximum depth of directories in the directory or archive of a plugin.
 const MAX_SOURCE_DIRECTORY_DEPTH: usize = 16;
 
-/// File with the plugin's description for users.
+/// Name of the file with the plugin's description for users.
 const README_FILE_NAME: &str = "README.md";
 
 /// Directories of a plugin from which all files are included.
@@ -170,7 +170,7 @@ impl PluginContents {
         held::digest_files(&self.files)
     }
 
-    /// Returns the files by path.
+    /// Returns the contents of the plugin's files by path.
     pub fn files(&self) -> &FileContentsByPath {
         &self.files
     }
@@ -225,8 +225,10 @@ pub(super) fn split_path_of_any_depth(path: &str) -> anyhow::Result<Vec<String>>
         match component {
             Component::CurDir => {}
             Component::Normal(name) => names.push(name.to_string_lossy().into_owned()),
-            Component::ParentDir => bail!("{}: it has `..` in it", refuse()),
-            Component::RootDir | Component::Prefix(_) => bail!("{}: it is absolute", refuse()),
+            Component::ParentDir => bail!("{}: a path with `..` is not allowed", refuse()),
+            Component::RootDir | Component::Prefix(_) => {
+                bail!("{}: an absolute path is not allowed", refuse())
+            }
         }
     }
     ensure!(!names.is_empty(), "{}: it is empty", refuse());

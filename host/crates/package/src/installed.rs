@@ -52,12 +52,17 @@ pub(super) fn verify_installed_packages<T: LockEntry>(
             Ok(held) => match lock.find_entry_with_digest(name, held.digest()) {
                 Some(locked) => (Ok(Arc::new(held)), locked),
                 None => (
-                    Err("its files are not those that were installed".to_owned()),
+                    Err("the files of the package are not those that were installed".to_owned()),
                     entry,
                 ),
             },
-            Err(_) if is_gone => (Err("its folder is gone".to_owned()), entry),
-            Err(error) => (Err(format!("its files cannot be verified: {error}")), entry),
+            Err(_) if is_gone => (Err("the folder of the package is gone".to_owned()), entry),
+            Err(error) => (
+                Err(format!(
+                    "the files of the package cannot be verified: {error}"
+                )),
+                entry,
+            ),
         };
         let is_trusted = |key: &str| config.keys.values().any(|own| own == key);
         InstallVerificationResult {

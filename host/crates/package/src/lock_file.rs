@@ -36,7 +36,7 @@ const LOCK_FILE_FORMAT_VERSION: u32 = 1;
 /// the directory that contains the packages.
 pub trait LockEntry: Clone + Serialize + DeserializeOwned {
     const FILE_NAME: &'static str;
-    /// Name of the TOML table with the entries.
+    /// Name of the TOML table in the lock file that contains the entries.
     const TABLE: &'static str;
     /// First line of the lock file, which is a comment.
     const HEADER_COMMENT: &'static str;
@@ -52,7 +52,7 @@ pub struct LockFile<T> {
     /// Minisign public key of each package name. A key stays pinned to the name after the package
     /// is removed.
     pub keys: BTreeMap<String, String>,
-    /// Installed packages by name.
+    /// Entries of the installed packages, by name of the package.
     pub entries: BTreeMap<String, T>,
     /// Previous entries of packages that are being replaced. Until the replacement is complete, the
     /// files on disk may belong to either entry.
@@ -62,7 +62,7 @@ pub struct LockFile<T> {
 /// Maximum size of a lock file in bytes. An entry has some hundred bytes.
 const MAX_LOCK_FILE_BYTES: u64 = 16 << 20;
 
-/// Name of the TOML table with the previous entries.
+/// Name of the TOML table in the lock file with the previous entries of replaced packages.
 const PREVIOUS_ENTRIES_TABLE_NAME: &str = "before";
 
 #[derive(Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub struct LockedPlugin {
     pub version: semver::Version,
     /// Source of the plugin: an absolute path, or a reference to a registry or a package.
     pub source: PluginSource,
-    /// Digest of the artifact's manifest in the registry.
+    /// Digest of the OCI artifact's manifest; `None` if the plugin is not from an OCI registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
     pub digest: String,
@@ -152,7 +152,10 @@ impl<T: LockEntry> LockFile<T> {
             .unwrap_or_default();
         let entries = file.tables.remove(table).unwrap_or_default();
         if let Some(other) = file.tables.keys().next() {
-            let fault = anyhow::anyhow!("there is an unknown table `{}`", other.escape_debug());
+            let fault = anyhow::anyhow!(
+                "the lock file has an unknown table `{}`",
+                other.escape_debug()
+            );
             return Err(fault.context(about()));
         }
         Ok(Self {
@@ -218,7 +221,7 @@ impl<T: LockEntry> LockFile<T> {
         Ok(done)
     }
 
-    /// Writes the lock file atomically.
+    /// Writes the lock file atomically: readers see either the old or the new content.
     pub fn write_file(&self, path: &Path) -> anyhow::Result<()> {
         let file = LockFileContent {
             format: LOCK_FILE_FORMAT_VERSION,

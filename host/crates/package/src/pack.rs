@@ -22,7 +22,7 @@ const FILE_CUSTOM_SECTION_NAME_PREFIX: &str = "rind:file/";
 /// Magic number of WebAssembly binaries.
 pub(super) const WASM_MAGIC_BYTES: &[u8] = b"\0asm";
 
-/// Empty component, in binary form.
+/// WebAssembly component without content, used to pack a plugin that has no component.
 const EMPTY_WASM_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Packs a plugin into one file. Equal plugins produce equal bytes.
@@ -55,7 +55,7 @@ pub(super) fn has_packed_manifest(bytes: &[u8]) -> bool {
         .is_ok_and(|(_, files)| files.contains_key(&vec![FILE_NAME.to_owned()]))
 }
 
-/// Unpacks a plugin. `origin` is only used in messages.
+/// Unpacks a packed plugin. `origin` is its path, which is only used in messages.
 pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<PluginContents> {
     let shown = origin.display();
     if let Some(message) = foreign::describe_core_module(bytes) {
@@ -105,7 +105,7 @@ fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, FileContentsByP
     let mut files = FileContentsByPath::new();
     let mut component = bytes
         .get(..EMPTY_WASM_COMPONENT.len())
-        .context("it is truncated")?
+        .context("the file is truncated")?
         .to_vec();
     let mut reader = BinaryReader::new(
         &bytes[EMPTY_WASM_COMPONENT.len()..],
@@ -113,18 +113,18 @@ fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, FileContentsByP
     );
     while !reader.eof() {
         let start = reader.current_position();
-        let id = reader.read_u8().context("it is truncated")?;
-        let n_bytes = reader.read_var_u32().context("it is truncated")?;
+        let id = reader.read_u8().context("the file is truncated")?;
+        let n_bytes = reader.read_var_u32().context("the file is truncated")?;
         let body = reader
             .read_bytes(usize::try_from(n_bytes)?)
-            .context("it is truncated")?;
+            .context("the file is truncated")?;
         let carried = (id == 0).then(|| extract_file_from_section(body)).flatten();
         let Some((path, data)) = carried else {
             let end = reader.current_position();
             let whole = bytes
                 .get(EMPTY_WASM_COMPONENT.len()..)
                 .and_then(|all| all.get(start..end));
-            component.extend_from_slice(whole.context("it is truncated")?);
+            component.extend_from_slice(whole.context("the file is truncated")?);
             continue;
         };
         let earlier = files.insert(split_relative_path(path)?, data.to_vec());

@@ -18,7 +18,7 @@ use super::contents::{FileContentsByPath, write_files_to_new_folder};
 use rind_lib::disk::{create_private_folder, exchange_folders};
 use rind_lib::grant::held::InMemoryFolder;
 
-/// Prefix of the names of temporary directories.
+/// Prefix of the names of directories that exist only during an installation.
 const TEMPORARY_INSTALL_FOLDER_PREFIX: &str = ".install-";
 
 /// Name of the directory, inside the directory of plugins or skills, for files that the user wrote

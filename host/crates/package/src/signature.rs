@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::source::PluginSource;
 use rind_lib::config::Section;
 
-/// Operator's settings for installing packages.
+/// Operator's settings for the installation of plugins and skills.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InstallConfig {
@@ -28,18 +28,18 @@ impl Section for InstallConfig {
 
 /// Plugin or skill whose signature is checked before installation.
 pub struct SignatureCheckTarget<'a> {
-    /// Kind, for messages: `plugin` or `skill`.
+    /// Kind of the installed package, for messages: `plugin` or `skill`.
     pub kind: &'static str,
     /// Name under which the plugin or skill is installed.
     pub name: &'a str,
     pub source: &'a PluginSource,
     /// Signed bytes; `None` if the source is not a single file.
     pub bytes: Option<&'a [u8]>,
-    /// Name of the lock file with the pinned keys.
+    /// Name of the lock file with the pinned public keys.
     pub lock_file: &'static str,
     /// Advice on how to pack a directory into a file that can be signed.
     pub how_to_pack: String,
-    /// Advice on how to sign the source.
+    /// Advice for the user on how to sign the source, for messages.
     pub how_to_sign: String,
     /// Function that reads the signature. Returns the signature, if one exists, and the location at
     /// which the function searched for it.

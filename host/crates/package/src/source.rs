@@ -27,7 +27,7 @@ use super::registry::{
 use super::{archive, carried, pack, zip};
 use rind_lib::plugin::manifest::FILE_NAME;
 
-/// Source that a plugin is installed from.
+/// Source from which a plugin is installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum PluginSource {
@@ -35,12 +35,12 @@ pub enum PluginSource {
     Path(PathBuf),
     /// Artifact in an OCI registry.
     Registry(ArtifactReference),
-    /// Package of npm, PyPI or crates.
+    /// Package from npm, PyPI or a registry of Rust crates.
     Package(PackageReference),
 }
 
 impl PluginSource {
-    /// Parses a source as typed by the user.
+    /// Parses a plugin source as the user typed it: a path or a reference.
     pub fn new(typed: &Path) -> anyhow::Result<Self> {
         if let Some(text) = typed
             .to_str()
@@ -124,7 +124,7 @@ pub struct FetchedPlugin {
     pub manifest: Option<String>,
     /// Record of the package, for a plugin from npm, PyPI or crates.
     pub package: Option<LockedPackage>,
-    /// Warning that the version was yanked or is deprecated.
+    /// Warning that the package version was yanked or is deprecated; `None` without one.
     pub notice: Option<String>,
     /// Signature that the registry or the package contained, if any, and its location. `None` for a
     /// source on this machine that is not a package, whose signature is in a separate file next to
@@ -247,7 +247,7 @@ async fn fetch_package_plugin(
     let own = &plugin.contents.manifest.version;
     if version.as_ref() != Some(own) {
         bail!(
-            "it contains version {own} of {}, but the package and the plugin must have the same version",
+            "the package contains version {own} of {}, but the package and the plugin must have the same version",
             plugin.contents.manifest.name
         );
     }

@@ -40,7 +40,7 @@ impl CapturedOutput {
         }
     }
 
-    /// Adds a chunk of output.
+    /// Adds a chunk of the process's output to the captured text.
     pub fn push(&mut self, bytes: &[u8]) {
         match self.screen.take() {
             None => self.append_captured_bytes(bytes),
@@ -84,7 +84,7 @@ impl CapturedOutput {
         }
     }
 
-    /// Discards the text that has scrolled off the screen.
+    /// Discards the captured text that has scrolled off the emulated screen.
     pub fn discard_scrolled_text(&mut self) {
         self.head.clear();
         self.tail.clear();
@@ -110,7 +110,7 @@ impl CapturedOutput {
         self.left_out += excess as u64;
     }
 
-    /// Whether no output was dropped.
+    /// Whether all output was kept: nothing was dropped because it exceeded the maximum.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.left_out == 0
@@ -141,7 +141,7 @@ impl CapturedOutput {
     }
 }
 
-/// Splits chunks of output into lines.
+/// Splits output that arrives in chunks into lines.
 #[derive(Default)]
 pub(super) struct OutputLineSplitter {
     partial: Vec<u8>,

@@ -82,7 +82,7 @@ pub(super) fn noninteractive_env_variables() -> impl Iterator<Item = (OsString, 
         .map(|(name, value)| (name.into(), value.into()))
 }
 
-/// Sets or replaces a variable.
+/// Adds an environment variable, or replaces its value.
 pub(super) fn set_environment_variable(
     env: &mut Vec<(OsString, OsString)>,
     name: impl Into<OsString>,

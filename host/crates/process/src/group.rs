@@ -26,7 +26,7 @@ use super::tree::{
 };
 use rind_base::disk::TemporaryFolder;
 
-/// Grace period between SIGTERM and SIGKILL.
+/// Time that a process tree gets to end after SIGTERM, before SIGKILL is sent.
 const SIGTERM_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Time limit for the keeper to kill its descendants. After that, the host searches for the
@@ -45,7 +45,7 @@ const MAX_NEW_PROCESSES_AFTER_SIGTERM: usize = 32;
 /// rate, the only effect is that a command past its deadline loses the rest of its grace period.
 const MAX_SYSTEM_PROCESS_STARTS_PER_SECOND: u64 = 2000;
 
-/// Polling interval while waiting for processes to end.
+/// Interval between checks whether the processes of a stopped tree have ended.
 const PROCESS_END_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of rounds of SIGKILL. It is large enough for processes that fork faster than one
@@ -57,13 +57,13 @@ const MAX_SIGKILL_ROUNDS: u32 = 50;
 /// found.
 const PROCESS_TREE_MARK_VARIABLE: &str = "RIND_PROCESS";
 
-/// Running process tree, which is stopped on drop.
+/// Running process with all its descendants, which are stopped on drop.
 pub(super) struct RunningProcessTree {
     child: Child,
     tree: ProcessTreeIdentity,
     is_over: bool,
     keeper: Option<HostToReaperSocket>,
-    /// Control group of the tree.
+    /// Control group that contains the process tree; `None` if there is none.
     cgroup: Option<ProcessCgroup>,
     /// Temporary folder of the tree, removed when no process of the tree can write to it anymore.
     temporary: Option<TemporaryFolder>,
@@ -81,7 +81,7 @@ struct HostToReaperSocket {
 /// Resources of a process tree that must not be released before the tree has ended.
 #[derive(Default)]
 pub(super) struct ProcessTreeOwnedResources {
-    /// Temporary folder, removed when the tree has ended.
+    /// Temporary folder of the process tree, removed when the tree has ended.
     pub(super) temporary: Option<TemporaryFolder>,
     /// Number of keeper processes at the top of the tree: the first process is the first keeper,
     /// and each keeper starts the next. 0 if there are none. The standard input of a keeper is the
@@ -93,7 +93,7 @@ pub(super) struct ProcessTreeOwnedResources {
 }
 
 impl RunningProcessTree {
-    /// Starts the command in its own process group.
+    /// Starts a command, the root of the process tree, in its own process group.
     pub(super) fn spawn_process_tree(
         mut command: Command,
         kept: ProcessTreeOwnedResources,

@@ -11,10 +11,10 @@ use tokio::net::unix::pipe::Sender;
 
 use rind_base::disk::TemporaryFolder;
 
-/// File name of the pipe.
+/// File name of the named pipe in its private folder.
 const INPUT_PIPE_FILE_NAME: &str = "input";
 
-/// A named pipe in a private folder.
+/// Named pipe in a private folder, through which a process gets its standard input.
 #[derive(Debug)]
 pub struct InputNamedPipe {
     path: PathBuf,
@@ -50,7 +50,7 @@ impl InputNamedPipe {
         })
     }
 
-    /// Returns the path of the pipe.
+    /// Returns the path of the named pipe.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -70,7 +70,7 @@ pub enum OutputPipeMode {
     /// Pipe that both outputs share, which preserves their order. The text is kept as a terminal would
     /// show it at the end, without control sequences and overwritten lines.
     Merged,
-    /// Each output has its own pipe.
+    /// Standard output and standard error have a pipe each.
     Separate,
 }
 
@@ -88,18 +88,18 @@ pub type OutputBytesCallback = Arc<dyn Fn(ProcessOutputStream, &[u8]) + Send + S
 /// needs must be in the fields.
 #[derive(Clone)]
 pub struct ProcessSpec {
-    /// Name or path of the program.
+    /// Name or path of the program to start.
     pub program: OsString,
-    /// Arguments of the program.
+    /// Arguments of the program, without its name.
     pub args: Vec<OsString>,
-    /// Working directory.
+    /// Working directory in which the program starts.
     pub cwd: PathBuf,
     /// Complete environment: no other variables are passed. Usually [`base_environment`].
     pub env: Vec<(OsString, OsString)>,
     /// Path of a file or named pipe for standard input, which a confined program may also read;
     /// `None` means empty input.
     pub stdin: Option<PathBuf>,
-    /// Maximum duration of the run.
+    /// Maximum duration of the run, after which the process is stopped.
     pub deadline: Duration,
     /// Whether standard output and standard error share a pipe.
     pub streams: OutputPipeMode,
@@ -118,25 +118,25 @@ pub struct ProcessSpec {
     pub keeper: Option<PathBuf>,
 }
 
-/// Reason why a process ended.
+/// Reason why a process ended: by itself or because it was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessEndReason {
     /// Exited by itself with this exit code.
     Exited(i32),
     /// Killed by a signal that Rind did not send.
     Signaled(i32),
-    /// Stopped at its deadline.
+    /// Stopped because it was still running at its deadline.
     Deadline,
     /// Stopped because its call was cancelled.
     Cancelled,
-    /// Stopped because it exceeded a limit.
+    /// Stopped because the process tree exceeded this limit.
     Exceeded(ExceededProcessLimit),
 }
 
 /// Outcome and output of a process that has ended, together with all its descendants.
 #[derive(Debug)]
 pub struct FinishedProcess {
-    /// Reason why the process ended.
+    /// Reason why the process ended: by itself or because it was stopped.
     pub ending: ProcessEndReason,
     /// Standard output; with [`OutputPipeMode::Merged`], also standard error.
     pub stdout: CapturedOutput,
@@ -146,15 +146,15 @@ pub struct FinishedProcess {
     pub stopped_background: bool,
 }
 
-/// Error about a process that could not be run.
+/// Error of the operating system because of which a process could not be run.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run `{program}` in `{cwd}`: {source}")]
 pub struct ProcessRunError {
-    /// Name or path of the program.
+    /// Name or path of the program that could not be run.
     pub program: String,
-    /// Working directory of the program.
+    /// Working directory in which the program was to start.
     pub cwd: PathBuf,
-    /// Error from the operating system.
+    /// Error that the operating system reported.
     #[source]
     pub source: std::io::Error,
 }
@@ -347,7 +347,7 @@ fn ending_from_exit_status(status: std::process::ExitStatus) -> ProcessEndReason
     }
 }
 
-/// Callbacks for the output of one process.
+/// Callbacks that receive the output of one process while it runs.
 #[derive(Clone, Copy)]
 struct ProcessOutputCallbacks<'a> {
     on_line: Option<&'a OutputLineCallback>,

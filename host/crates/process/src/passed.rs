@@ -85,7 +85,7 @@ const DEFAULT_PASSED_VARIABLES: &[&str] = &[
 /// used for `NO_PROXY` and `no_proxy`.
 const NO_PROXY_HOSTS: &str = "localhost,127.0.0.1,::1";
 
-/// Substrings of the names of secret variables.
+/// Substrings by which the name of an environment variable indicates a secret.
 const SECRET_VARIABLE_NAME_SUBSTRINGS: &[&str] = &[
     "APIKEY",
     "AUTH",

@@ -31,7 +31,7 @@ const MAX_CONTROL_SEQUENCE_PARAMETER_BYTES: usize = 64;
 const ESCAPE_BYTE: u8 = 0x1b;
 const BELL_BYTE: u8 = 0x07;
 
-/// Terminal emulator without a display.
+/// Emulator of a terminal, which turns output with control sequences into the text on the screen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TerminalScreen {
     rows: VecDeque<Vec<char>>,
@@ -39,7 +39,7 @@ pub(super) struct TerminalScreen {
     row: usize,
     column: usize,
     state: EscapeParserState,
-    /// Bytes of an incomplete character or control sequence.
+    /// Bytes of a character or control sequence whose rest has not arrived yet.
     partial: Vec<u8>,
     n_taken: u64,
     n_given: u64,
@@ -49,7 +49,7 @@ pub(super) struct TerminalScreen {
 enum EscapeParserState {
     #[default]
     Text,
-    /// After an ESC.
+    /// The last byte was an ESC.
     Escape,
     /// After an ESC and an intermediate byte; the next byte ends the sequence.
     Charset,

@@ -5,7 +5,7 @@
 
 use rustix::process::{Pid, Signal};
 
-/// A process in `/proc`.
+/// Process as read from its folder in `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcFsProcess {
     pub(super) pid: Pid,
@@ -51,7 +51,7 @@ pub(super) trait IdentifiedProcess {
         };
     }
 
-    /// Sends a signal to the process id.
+    /// Sends a signal to the process id, even if it now belongs to another process.
     #[cfg(not(target_os = "linux"))]
     fn send_signal(&self, signal: Signal) {
         let _ = rustix::process::kill_process(self.pid(), signal);
@@ -101,7 +101,7 @@ impl ProcFsProcess {
     }
 }
 
-/// Some fields of a `/proc/PID/stat` line.
+/// Fields of a `/proc/PID/stat` line that identify a process and its relatives.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcStatFields<'a> {
     state: &'a str,
@@ -128,7 +128,7 @@ fn parse_stat_fields(stat: &str) -> Option<ProcStatFields<'_>> {
     })
 }
 
-/// Whether the process `pid` is alive.
+/// Whether a process with this id exists and has not ended.
 pub(super) fn is_process_alive(pid: Pid) -> bool {
     ProcFsProcess::read_process(pid).is_some_and(|(_, is_alive)| is_alive)
 }

@@ -22,7 +22,7 @@ const RESOURCE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// much when the process started.
 const MIN_FREE_DISK_BYTES: u64 = 512 << 20;
 
-/// Limit that a process tree exceeded.
+/// Limit whose excess stops a process tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExceededProcessLimit {
     /// The processes together used more memory than this many bytes.
@@ -183,7 +183,7 @@ fn available_disk_bytes(folder: &Path) -> Option<u64> {
 
 #[cfg(target_os = "linux")]
 fn is_memory_file_system(folder: &Path) -> bool {
-    /// `TMPFS_MAGIC`.
+    /// Value of `TMPFS_MAGIC`, by which the kernel identifies in-memory file systems.
     const TMPFS_FILE_SYSTEM_MAGIC: rustix::fs::FsWord = 0x0102_1994;
     rustix::fs::statfs(folder).is_ok_and(|disk| disk.f_type == TMPFS_FILE_SYSTEM_MAGIC)
 }

@@ -29,7 +29,7 @@ use crate::routes::MAX_REQUEST_BODY_BYTES;
 /// Host name under which browsers open the pages.
 pub const BROWSER_PAGES_HOST_NAME: &str = "rind.localhost";
 
-/// Name of the cookie that browsers send.
+/// Name of the cookie by which the server recognizes a browser that has logged in.
 const ACCESS_COOKIE_NAME: &str = "rind";
 
 /// Maximum number of bytes that are read from the body of a refused request, and the time limit for
@@ -43,7 +43,7 @@ const RANDOM_BYTES_PER_TOKEN: usize = 32;
 /// Maximum size of a token file, in bytes.
 const MAX_TOKEN_FILE_BYTES: u64 = 1024;
 
-/// Secrets that give access to the API.
+/// Secrets by which the server recognizes clients that may use its API.
 pub struct ApiAccessSecrets {
     token: blake3::Hash,
     cookie: String,

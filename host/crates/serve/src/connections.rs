@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of connections that are open at once.
+/// Maximum number of client connections that are open at once.
 const MAX_CONNECTIONS: usize = 512;
 
 /// Timeout for the head of a request, that is, its request line and headers. A connection that does
@@ -78,7 +78,7 @@ impl ApiListener {
         Ok(Self { socket })
     }
 
-    /// Returns the TCP port; `None` for a Unix socket.
+    /// Returns the TCP port of the socket; `None` for a Unix socket.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
@@ -206,7 +206,7 @@ pub(crate) async fn serve_connections(
     }
 }
 
-/// Connection over TCP or a Unix socket.
+/// Client's connection, over TCP or a Unix socket.
 trait ApiConnection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ApiConnection for T {}

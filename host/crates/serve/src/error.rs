@@ -24,10 +24,10 @@ pub(crate) struct ErrorBody {
     pub(crate) error: ErrorDetail,
 }
 
-/// An error.
+/// Description of an error for programs and for people.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ErrorDetail {
-    /// Kind of the error, for programs.
+    /// Code of the error, which programs can compare.
     pub(crate) code: String,
     /// Description of the failure and of what to do, for people.
     pub(crate) message: String,

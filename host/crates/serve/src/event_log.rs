@@ -14,20 +14,20 @@ use std::time::Instant;
 use rind_lib::lock::lock_ignoring_poison;
 use tokio::sync::watch;
 
-/// Maximum number of kept events.
+/// Maximum number of events that are kept for each open session.
 const MAX_KEPT_EVENTS: usize = 10_000;
 
-/// Maximum size of the kept events in bytes.
+/// Maximum total size of the events that are kept for each open session, in bytes.
 const MAX_KEPT_EVENT_BYTES: usize = 4 << 20;
 
 /// Factor between the clock and event numbers: a log starts at its start time in milliseconds times
 /// this factor.
 const INITIAL_EVENT_NUMBER_PER_MS: u64 = 1000;
 
-/// Event of a session with its number.
+/// Event of a session, with its number in the session's event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedSessionEvent {
-    /// Number of the event; later events have higher numbers.
+    /// Number of the event in the session's event log; later events have higher numbers.
     pub number: u64,
     /// Type of the event, in kebab case.
     pub kind: Arc<str>,
@@ -35,7 +35,7 @@ pub struct NumberedSessionEvent {
     pub json: Arc<str>,
 }
 
-/// Result of reading the events after a number.
+/// Result of reading the events that follow a given number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventLogReadResult {
     /// Events in order; empty if there are no new events yet.
@@ -46,7 +46,7 @@ pub enum EventLogReadResult {
     Closed,
 }
 
-/// Log of the last events of an open session.
+/// Log of the most recent events of an open session, from which clients follow it.
 pub struct SessionEventLog {
     kept: Mutex<SessionEventLogContent>,
     last: watch::Sender<u64>,
@@ -111,7 +111,7 @@ impl SessionEventLog {
         self.last.send_modify(|_| ());
     }
 
-    /// Returns the number of the last event.
+    /// Returns the number of the last event that was added to the log.
     #[must_use]
     pub fn last_event_number(&self) -> u64 {
         lock_ignoring_poison(&self.kept).last
@@ -124,7 +124,7 @@ impl SessionEventLog {
         u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the number that precedes the first kept event.
+    /// Returns the number that precedes that of the oldest event in the log.
     #[must_use]
     pub fn event_number_before_first_kept(&self) -> u64 {
         lock_ignoring_poison(&self.kept).dropped

@@ -90,11 +90,11 @@ pub(crate) async fn forward_request(
     }
 }
 
-/// Result of trying to forward a request.
+/// Result of trying to forward a request to the program that holds the session.
 enum RequestForwardResult {
-    /// The holder answered.
+    /// The program that holds the session answered the request.
     Answered(Response),
-    /// This server must answer the request, which is returned.
+    /// Contains the request, which this server must answer itself.
     Own(Request),
 }
 

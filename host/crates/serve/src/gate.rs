@@ -10,7 +10,7 @@ use crate::error::ApiError;
 use futures_util::future::BoxFuture;
 use rind_lib::point::payload::TurnSummary;
 
-/// Refusal to begin a turn.
+/// Refusal by a gate to let a turn begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnStartRefusal {
     /// Reason for the refusal, in words for the user, and what the user can do about it.
@@ -35,7 +35,7 @@ pub trait TurnAdmissionController: Send + Sync {
     /// Checks whether a turn may begin now, without counting one.
     fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>>;
 
-    /// Checks whether a turn may begin, and counts it.
+    /// Checks whether a turn may begin, and if so counts it as begun.
     fn admit_and_count_turn(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>>;
 
     /// Records the tokens and the cost of a turn that has ended.

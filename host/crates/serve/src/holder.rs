@@ -34,11 +34,11 @@ use crate::{ApiState, routes};
 pub enum SessionOpenOrTurnError {
     /// Another program has the session open, or the session is closing.
     Busy,
-    /// Another program has continued the session.
+    /// Another program has continued the session, so this program can no longer write to it.
     Fenced,
-    /// The gate does not allow a turn to begin.
+    /// The gate did not allow the turn to begin, for this reason.
     Refused(TurnStartRefusal),
-    /// Any other failure, with its chain of causes.
+    /// The session or the turn failed in another way. The text contains the chain of causes.
     Failed(String),
 }
 
@@ -211,13 +211,13 @@ impl OpenSessionHandle {
         TurnSteeringSender(self.live.clone())
     }
 
-    /// Whether a turn runs.
+    /// Whether the session is running a turn.
     #[must_use]
     pub fn is_turn_running(&self) -> bool {
         self.live.has_running_turn()
     }
 
-    /// Waits until no turn runs.
+    /// Waits until the session runs no turn.
     pub async fn wait_until_idle(&self) {
         self.live.wait_until_turn_state(false).await;
     }

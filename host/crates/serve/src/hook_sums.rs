@@ -16,40 +16,40 @@ use serde::Serialize;
 /// Hook calls of one plugin or script since the server started.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct PluginHookCallStats {
-    /// Calls that failed.
+    /// Number of hook calls that failed since the server started.
     pub(crate) failures: u64,
-    /// Most recent failure.
+    /// Most recent failed hook call; absent if no call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_failure: Option<HookFailure>,
-    /// Sums by point, the slowest hook first.
+    /// Totals for each extension point at which the hooks were called, the slowest hook first.
     pub(crate) hooks: Vec<HookSum>,
 }
 
-/// Failure of a hook.
+/// Failed call of a hook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct HookFailure {
-    /// Name of the point.
+    /// Name of the extension point at which the hook was called.
     pub(crate) point: String,
-    /// Reason, as text.
+    /// Reason why the hook call failed.
     pub(crate) reason: String,
-    /// Id of the session in which it failed.
+    /// Id of the session in which the hook call failed.
     pub(crate) session: String,
-    /// Time in milliseconds since 1970.
+    /// Time of the failure, in milliseconds since 1970.
     pub(crate) time: i64,
 }
 
-/// Calls of one hook.
+/// Number and duration of the calls of one hook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct HookSum {
-    /// Name of the point.
+    /// Name of the extension point at which the hook is called.
     pub(crate) point: String,
-    /// Number of calls.
+    /// Number of calls of the hook since the server started.
     pub(crate) calls: u64,
-    /// Milliseconds of an average call.
+    /// Average duration of a call, in milliseconds.
     pub(crate) average_ms: f64,
-    /// Milliseconds of the slowest call.
+    /// Duration of the slowest call, in milliseconds.
     pub(crate) slowest_ms: f64,
-    /// Id of the session with the slowest call.
+    /// Id of the session in which the slowest call was made.
     pub(crate) slowest_session: String,
 }
 
@@ -118,7 +118,7 @@ impl HookCallTotals {
         lock_ignoring_poison(&self.0).keys().cloned().collect()
     }
 
-    /// Returns the sums of a plugin.
+    /// Returns the totals of all hook calls of the plugin or script called `name`.
     pub(crate) fn plugin_hook_totals(&self, name: &str) -> PluginHookCallStats {
         let plugins = lock_ignoring_poison(&self.0);
         let Some(plugin) = plugins.get(name) else {

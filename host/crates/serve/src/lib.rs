@@ -41,7 +41,7 @@ use rind_lib::host::LoopTurnRunner;
 use rind_lib::loops::LoopInboxes;
 use tokio_util::sync::CancellationToken;
 
-/// Types for the bodies of requests and responses.
+/// Types for the bodies of HTTP requests and responses.
 pub mod body {
     pub use axum::body::{Body, Bytes};
 }
@@ -99,7 +99,7 @@ pub(crate) struct ApiState {
     pub(crate) remote: Option<Arc<dyn RemoteSessionClient>>,
 }
 
-/// HTTP server for the sessions of one host.
+/// HTTP server of the API and of the pages for the sessions of a host.
 pub struct ApiServer {
     state: ApiState,
 }

@@ -37,7 +37,7 @@ const MAX_OPEN_SESSIONS: usize = 1000;
 /// Open sessions by their ids. A session is removed when its task ends.
 type OpenSessionMap = tokio::sync::Mutex<BTreeMap<String, Arc<OpenSession>>>;
 
-/// Function that opens a session.
+/// Function that creates or continues a session from its builder.
 type SessionOpenerFn =
     Arc<dyn Fn(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + Sync>;
 
@@ -67,7 +67,7 @@ pub struct OpenSessions {
     gate: OnceLock<Arc<dyn TurnAdmissionController>>,
 }
 
-/// A session that is open in this process.
+/// Session that is open in this process, with the task that runs its turns.
 pub(crate) struct OpenSession {
     orders: mpsc::Sender<SessionWorkRequest>,
     shared: SessionTaskSharedState,
@@ -76,7 +76,7 @@ pub(crate) struct OpenSession {
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
-/// State of an open session.
+/// Activity of an open session, as its list entry shows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenSessionState {
     /// Milliseconds since the last event of the running turn; `None` when none runs.
@@ -91,7 +91,7 @@ pub(crate) struct RequestedTurn {
     pub(crate) live: Arc<OpenSession>,
     /// Number of the last event before the turn was requested.
     pub(crate) after: u64,
-    /// Outcome of the turn, once it is known.
+    /// Receiver for the outcome of the turn, which is sent when the turn ends.
     pub(crate) outcome: oneshot::Receiver<TurnEndResult>,
 }
 
@@ -141,7 +141,7 @@ impl OpenSessions {
         self
     }
 
-    /// Returns the session store, which all folders share.
+    /// Returns the session store, which the hosts of all folders share.
     pub(crate) fn session_store(&self) -> &SessionStore {
         self.workspaces.default_workspace_host().host.store()
     }
@@ -171,7 +171,7 @@ impl OpenSessions {
         Ok(opened.0)
     }
 
-    /// Returns a session if it is open.
+    /// Returns the session with this id if it is open in this process.
     pub(crate) async fn find_open_session(&self, id: &str) -> Option<Arc<OpenSession>> {
         let open = self.open.lock().await;
         open.get(id)
@@ -244,7 +244,7 @@ impl OpenSessions {
         live.enqueue_session_work(AnyTurnRequest::Continue, false)
     }
 
-    /// Closes a session. Returns whether it was open.
+    /// Closes the session with this id. Returns whether it was open.
     pub(crate) async fn close_session(&self, id: &str) -> bool {
         // Keep the session in the list of open sessions until it has released its file.
         let live = self.open.lock().await.get(id).cloned();
@@ -255,7 +255,7 @@ impl OpenSessions {
         true
     }
 
-    /// Interrupts all turns and closes all sessions.
+    /// Interrupts the turns of all open sessions and closes the sessions.
     pub async fn close_all_sessions(&self) {
         self.ending.cancel();
         let _last = self.openings.write().await;
@@ -416,7 +416,7 @@ impl OpenSession {
         self.interrupted.as_ref()
     }
 
-    /// Whether a turn runs or is about to run.
+    /// Whether a turn of the session runs or is about to run.
     pub(crate) fn has_running_turn(&self) -> bool {
         self.shared.turns.has_running_turn()
     }
@@ -431,7 +431,7 @@ impl OpenSession {
         }
     }
 
-    /// Returns the events of the session.
+    /// Returns the log of the session's recent events.
     pub(crate) fn event_log(&self) -> &Arc<SessionEventLog> {
         &self.shared.events
     }
@@ -468,7 +468,7 @@ impl OpenSession {
         self.shared.ending.cancel();
     }
 
-    /// Whether the session no longer accepts turns.
+    /// Whether the session no longer accepts turns, because it is closing or its task has ended.
     pub(crate) fn has_stopped_accepting_turns(&self) -> bool {
         self.orders.is_closed() || self.shared.ending.is_cancelled()
     }

@@ -10,18 +10,18 @@ use serde::Serialize;
 
 use crate::hook_sums::HookCallTotals;
 
-/// A loop of a plugin.
+/// State of the loop of a plugin.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct LoopRow {
-    /// Name of the plugin.
+    /// Name of the plugin whose loop this is.
     pub(crate) plugin: String,
-    /// Id of the session of its runs.
+    /// Id of the session in which the loop runs.
     pub(crate) session: String,
-    /// Runs that ended since the server started.
+    /// Number of runs of the loop that ended since the server started.
     pub(crate) runs: u64,
     /// Number of consecutive runs that failed, up to the last one.
     pub(crate) failures: u32,
-    /// Duration of the last run in milliseconds.
+    /// Duration of the last run of the loop in milliseconds; absent before the first run ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_run_ms: Option<u64>,
     /// Reason that the plugin gave for another run, or the error of the last run.
@@ -35,7 +35,7 @@ pub(crate) struct LoopRow {
     pub(crate) has_ended: bool,
 }
 
-/// The loops of a server.
+/// State of all loops that a server runs, by plugin.
 pub struct LoopStatusBoard {
     loops: Mutex<BTreeMap<String, LoopRow>>,
     hooks: Arc<HookCallTotals>,

@@ -13,7 +13,7 @@ use crate::error::ErrorBody;
 use crate::questions::AnswerBody;
 use crate::routes::{costs, events, loops, outputs, plugins, questions, sessions, turns};
 
-/// Request of the API with its possible answers.
+/// Operation of the HTTP API, for its OpenAPI document: a request with its possible answers.
 struct OpenApiOperation {
     method: &'static str,
     path: &'static str,
@@ -21,11 +21,11 @@ struct OpenApiOperation {
     summary: &'static str,
     query: Option<Value>,
     body: Option<Value>,
-    /// Media type of the body.
+    /// Media type of the request body.
     body_type: &'static str,
     /// Status, description and content by media type of each successful answer.
     answers: Vec<(&'static str, &'static str, Option<Value>)>,
-    /// Status codes of errors.
+    /// HTTP status codes with which the request can fail.
     errors: &'static [&'static str],
 }
 
@@ -413,7 +413,7 @@ fn operation_to_json(operation: &OpenApiOperation, generator: &mut SchemaGenerat
     described
 }
 
-/// Returns the fields of a type as query parameters.
+/// Returns one OpenAPI query parameter for each field of a type.
 fn query_parameters_from_schema(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
     let name = query
         .get("$ref")

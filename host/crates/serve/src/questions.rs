@@ -18,61 +18,62 @@ use tokio::sync::{oneshot, watch};
 /// Maximum length of the text or the reason in a person's answer to a question, in bytes.
 const MAX_QUESTION_ANSWER_BYTES: usize = 16 << 10;
 
-/// A question that waits for an answer.
+/// Question to the user that waits for an answer.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OpenQuestion {
-    /// Id of the question.
+    /// Id of the question, with which it is answered.
     pub id: String,
-    /// Id of the session whose turn waits.
+    /// Id of the session whose turn waits for the answer.
     pub session: String,
-    /// Time of the question, in milliseconds since 1970.
+    /// Time at which the question was asked, in milliseconds since 1970.
     pub asked: i64,
-    /// Tool call to approve, or question of a plugin.
+    /// Tool call that needs approval, or question that a plugin asks.
     #[serde(flatten)]
     pub about: QuestionKind,
 }
 
-/// Kinds of questions.
+/// Kind of a question, with its content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum QuestionKind {
     /// Question whether this tool call may run.
     Approval {
-        /// Name of the tool.
+        /// Name of the tool that would be called.
         tool: String,
         /// Class of the tool's effects: `read`, `write`, `execute` or `external`.
         effect_class: String,
         /// Plugin that provides the tool; absent for a built-in tool.
         #[serde(skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
-        /// Plugin that makes the call; absent for the model.
+        /// Plugin that makes the call; absent if the model makes it.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
         /// Permissions of the plugin that provides the tool, as text.
         may: Vec<String>,
-        /// All arguments of the call, as lines.
+        /// Arguments of the call, line by line.
         arguments: Vec<ArgumentLine>,
-        /// Plugins whose hooks asked for the approval, and why.
+        /// Plugins whose hooks demand the approval, each with its reason.
         reasons: Vec<HookReason>,
         /// Later calls that the answer `always` allows, as text; absent if `always` is not offered.
         #[serde(skip_serializing_if = "Option::is_none")]
         always: Option<String>,
-        /// Reason why the answer `always` is not offered.
+        /// Reason why the answer `always` is not offered; absent if it is offered.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_always: Option<String>,
     },
-    /// Question that a plugin asks the person.
+    /// Question that a plugin asks the user.
     Plugin {
-        /// Name of the plugin.
+        /// Name of the plugin that asks.
         plugin: String,
-        /// Question, as the plugin wrote it.
+        /// Text of the question, as the plugin wrote it.
         text: String,
-        /// Form of the answer: `confirm`, `choose` or `text`.
+        /// Form of the expected answer: `confirm` (yes or no), `choose` (one of `options`) or
+        /// `text`.
         form: String,
-        /// Answers to choose from, for `choose`.
+        /// Answers to choose from; absent unless `form` is `choose`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
-        /// Default answer if no user can be asked.
+        /// Answer that the plugin gets if no user can be asked.
         default: String,
     },
 }
@@ -82,38 +83,38 @@ pub enum QuestionKind {
 pub struct ArgumentLine {
     /// Mark before the text, such as `$ `, `+ ` or `- `.
     pub mark: String,
-    /// Text of the line, exactly as in the call.
+    /// Text of the line, exactly as the call contains it.
     pub text: String,
 }
 
-/// Reason of a plugin that asks for approval.
+/// Reason why a plugin's hook demands that a tool call be approved.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HookReason {
-    /// Name of the plugin.
+    /// Name of the plugin whose hook demands the approval.
     pub plugin: String,
-    /// Reason, as the plugin wrote it.
+    /// Reason for the demand, as the plugin wrote it.
     pub reason: String,
 }
 
-/// An answer to a question.
+/// Answer to an open question.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerBody {
     /// Answer: for approvals `yes`, `no` or `always`; for questions of plugins `yes` or `no`, the
     /// index of a choice counted from 0, or the text.
     pub answer: String,
-    /// Reason for a rejection, which the model sees.
+    /// Reason why the call is rejected, which the model reads; absent without a reason.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// Reason why an answer was rejected.
+/// Reason why an answer to a question was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionAnswerError {
     /// No question has this id.
     #[error("no open question `{0}`: it was answered, or its turn has ended")]
     Unknown(String),
-    /// The answer does not fit the question.
+    /// The answer does not fit the question. Contains the reason, for display.
     #[error("{0}")]
     Unfit(String),
 }
@@ -128,7 +129,7 @@ pub(crate) enum QuestionReplySender {
     Plugin(oneshot::Sender<UserAnswerToPlugin>, PluginUserQuestionKind),
 }
 
-/// Questions of all sessions that wait for an answer.
+/// Unanswered questions of all open sessions.
 pub struct PendingQuestions {
     waiting: Mutex<BTreeMap<String, UnansweredQuestion>>,
     version: watch::Sender<u64>,

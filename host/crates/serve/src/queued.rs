@@ -14,7 +14,7 @@ use crate::remote::RemoteSessionClient;
 use crate::routes::turns::{AcceptedTurn, TurnResult};
 use crate::session_task::SessionTurnRequest;
 
-/// An input that the queue has stored.
+/// Input for a turn that is stored in the queue of inputs until a program runs it.
 pub(crate) struct QueuedTurnInput {
     session: String,
     input: String,

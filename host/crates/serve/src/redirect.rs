@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connections::{ApiListener, serve_connections};
 
-/// Content of the page that the redirected browser shows.
+/// Content of the page to which a browser is redirected at the end of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginRedirectPage {
     /// Whether the login succeeded.
     pub is_done: bool,
-    /// Sentence that the page shows.
+    /// Sentence about the result of the login that the page shows.
     pub text: String,
 }
 

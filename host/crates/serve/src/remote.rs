@@ -19,12 +19,12 @@ use crate::gate::TurnAdmissionController;
 /// State of a session that another program has open, as that program reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteSessionState {
-    /// Id of the session.
+    /// Id of the session that the other program has open.
     pub id: String,
     /// Milliseconds since the last event of the running turn; `None` when none runs.
     #[serde(default)]
     pub quiet_ms: Option<u64>,
-    /// Ids of the questions that wait for an answer.
+    /// Ids of the session's questions that wait for an answer.
     #[serde(default)]
     pub questions: Vec<String>,
 }
@@ -32,7 +32,7 @@ pub struct RemoteSessionState {
 /// Reason why there is no answer from the program that holds a session.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteSessionError {
-    /// No program holds the session.
+    /// No program has the session open.
     #[error("no program has the session open")]
     NoHolder,
     /// The request is too large to be forwarded.
@@ -41,7 +41,7 @@ pub enum RemoteSessionError {
     /// The request was refused: it is invalid, or not supported in this form.
     #[error("{0}")]
     Refused(String),
-    /// Too many requests or inputs are waiting already.
+    /// Too many requests or inputs are already waiting for the other program.
     #[error("{0}")]
     Full(String),
     /// The program that has the session open does not answer. It may have carried out the request.
@@ -56,11 +56,11 @@ pub enum RemoteSessionError {
 /// Outcome of a turn that another program ran.
 #[derive(Clone, Debug)]
 pub struct RemoteTurnOutcome {
-    /// Number of the turn in the session.
+    /// Number of the turn within its session.
     pub turn: u32,
-    /// Output of the turn, for the person.
+    /// Output of the turn, to be shown to the user.
     pub output: String,
-    /// Reason for the end, steps, calls, tokens and cost.
+    /// Stop reason, steps, calls, tokens and cost of the turn, as JSON.
     pub summary: Value,
 }
 
@@ -73,7 +73,7 @@ pub trait RemoteSessionClient: Send + Sync {
         request: Request<Bytes>,
     ) -> BoxFuture<'a, Result<Response<Body>, RemoteSessionError>>;
 
-    /// Whether a program holds a session.
+    /// Whether a program has the session open.
     fn is_session_held<'a>(
         &'a self,
         session: &'a str,

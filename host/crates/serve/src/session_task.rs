@@ -41,11 +41,11 @@ pub(crate) struct SessionTurnRequest {
 
 /// Work that a client or a loop requests from a session.
 pub(crate) enum AnyTurnRequest {
-    /// Run a turn.
+    /// Runs a new turn with this input.
     Turn(Box<SessionTurnRequest>),
-    /// Continue the interrupted turn.
+    /// Continues the interrupted turn of the session.
     Continue,
-    /// Run a turn that a loop requested.
+    /// Runs a turn that a plugin's loop requested.
     Loop(Box<PluginLoopTurnRequest>),
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct SessionWorkRequest {
 /// Outcome of a turn, or the error because of which there is none.
 pub(crate) type TurnEndResult = Result<TurnOutcome, TurnWithoutOutcomeError>;
 
-/// Error of a turn without outcome.
+/// Error because of which a turn has no outcome.
 #[derive(Debug)]
 pub(crate) struct TurnWithoutOutcomeError {
     /// Description of the error with its chain of causes.
     pub(crate) text: String,
-    /// Whether another program has continued the session.
+    /// Whether the cause is that another program has continued the session.
     pub(crate) is_fenced: bool,
     /// Refusal by the gate before the turn began, if the gate refused it.
     pub(crate) refusal: Option<TurnStartRefusal>,
@@ -139,7 +139,7 @@ impl TurnCancellationTokens {
         });
     }
 
-    /// Whether a turn runs or is about to run.
+    /// Whether a turn of the session runs or is about to run.
     pub(crate) fn has_running_turn(&self) -> bool {
         !self.0.borrow().is_empty()
     }
@@ -167,7 +167,7 @@ pub(crate) struct SessionTaskSharedState {
     pub(crate) turns: Arc<TurnCancellationTokens>,
     pub(crate) events: Arc<SessionEventLog>,
     pub(crate) steering: AgentSteeringHandle,
-    /// Outputs of the running calls.
+    /// Outputs so far of the tool calls that are running.
     pub(crate) outputs: RunningToolCallOutputs,
     /// Cancelled when the session closes. The running turn is then interrupted, and no other turn
     /// begins.

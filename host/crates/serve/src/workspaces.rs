@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::hook_sums::HookCallTotals;
 use crate::routes::run_blocking;
 
-/// A host whose sessions work in one folder.
+/// Host whose sessions work in one folder, with the plugins that it loaded.
 pub struct WorkspaceHost {
     pub(crate) host: Host,
     pub(crate) policy: Arc<dyn Policy>,

@@ -26,7 +26,10 @@ pub(crate) fn frames_that_wait_go_before_the_next_one(store: &StoreHandles) -> C
     name_failed_operation("append", journal.append_with_next(b"2\n"))?;
     name_failed_operation("append", journal.append_with_next(b"3\n"))?;
     if journal.end() <= before {
-        return Err("the end does not count frames that wait".to_owned());
+        return Err(
+            "the end position of the journal does not count frames that wait to be written"
+                .to_owned(),
+        );
     }
     append_all_frames(&mut *journal, &["4\n"])?;
     name_failed_operation("sync", journal.sync())?;
@@ -117,7 +120,7 @@ pub(crate) fn large_and_many_frames_are_kept(store: &StoreHandles) -> Checked {
     match found == expected {
         true => Ok(()),
         false => Err(format!(
-            "{} bytes came back of {}",
+            "the frames that were read differ from those that were written: {} bytes instead of {}",
             found.len(),
             expected.len()
         )),

@@ -31,9 +31,9 @@ use rind_lib::text::format_error_chain;
 /// Two handles of one store that is empty when a check begins.
 #[derive(Clone, Debug)]
 pub struct StoreHandles {
-    /// Handle of the first program, which writes.
+    /// Store handle of the first program, which writes.
     pub own: Arc<dyn Sessions>,
-    /// Handle of a second program on the same store.
+    /// Store handle of a second program, which uses the same store at the same time.
     pub other: Arc<dyn Sessions>,
 }
 
@@ -48,7 +48,7 @@ impl StoreHandles {
     }
 }
 
-/// A property that a store must have.
+/// Check of one property that every session store must have.
 #[derive(Clone, Copy)]
 pub struct StoreCheck {
     /// Name of the property: a sentence with `_` instead of spaces.
@@ -72,7 +72,7 @@ impl Debug for StoreCheck {
     }
 }
 
-/// Outcome of a check.
+/// Outcome of a check: the error text says how the store failed it.
 type Checked = Result<(), String>;
 
 /// Creates the rows of [`CHECKS`] from functions of the modules; the name of a function is the name
@@ -83,7 +83,7 @@ macro_rules! checks {
     };
 }
 
-/// All properties that a store must have.
+/// All checks of properties that a session store must have.
 pub const CHECKS: &[StoreCheck] = checks![
     frames::frames_come_back_in_order,
     frames::frames_that_wait_go_before_the_next_one,
@@ -121,7 +121,7 @@ fn parse_session_address(text: &str) -> Result<SessionAddress, String> {
 /// Returns the value of a successful result, or a description of the error that names the operation
 /// `what`.
 fn name_failed_operation<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
-    result.map_err(|error| format!("to {what} failed: {}", format_error_chain(&error)))
+    result.map_err(|error| format!("cannot {what}: {}", format_error_chain(&error)))
 }
 
 /// Checks that two values are equal; `what` names the value in the error.
@@ -132,7 +132,7 @@ fn check_equal<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Che
     Err(format!("{what}: expected {expected:?}, found {found:?}"))
 }
 
-/// Checks that an error has the expected kind.
+/// Checks that an operation failed with an error of the expected kind.
 fn check_refused<T>(
     what: &str,
     result: Result<T, Error>,
@@ -177,7 +177,7 @@ fn append_all_frames(journal: &mut dyn Journal, frames: &[&str]) -> Checked {
     Ok(())
 }
 
-/// Returns all lines of a session as text.
+/// Returns all stored lines of a session as one text.
 fn read_session_text(store: &dyn Sessions, at: &SessionAddress) -> Result<String, String> {
     let bytes = name_failed_operation("read a session", store.read(at, FramePosition::START))?;
     String::from_utf8(bytes).map_err(|error| error.to_string())

@@ -28,12 +28,15 @@ pub(crate) fn sessions_are_listed_in_pages(store: &StoreHandles) -> Checked {
         for _ in 0..=ids.len() {
             let page = name_failed_operation("list", store.other.list(after.as_deref(), limit))?;
             if page.sessions.len() > limit {
-                return Err(format!("a page of {limit} has {}", page.sessions.len()));
+                return Err(format!(
+                    "a page of at most {limit} sessions has {}",
+                    page.sessions.len()
+                ));
             }
             for listed in page.sessions {
                 check_equal("bytes", &listed.bytes, &2)?;
                 if listed.updated <= 0 {
-                    return Err("a session has no time".to_owned());
+                    return Err("a listed session has no time of its last change".to_owned());
                 }
                 found.push(listed.id);
             }

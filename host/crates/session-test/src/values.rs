@@ -73,7 +73,9 @@ pub(crate) fn a_name_that_is_no_hash_is_refused(store: &StoreHandles) -> Checked
         &"é".repeat(32),
     ] {
         if blobs.put(name, b"x").is_ok() || blobs.get(name).is_ok() {
-            return Err(format!("`{name}` was mistaken for a hash"));
+            return Err(format!(
+                "the store accepted `{name}`, which is not a hash, as the name of a value"
+            ));
         }
         check_equal("length", &blobs.length(name), &None)?;
         blobs.release(name);

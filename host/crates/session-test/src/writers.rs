@@ -11,7 +11,7 @@ use crate::{
     name_failed_operation, parse_session_address, read_session_text, write_session,
 };
 
-/// Number of threads that compete in a check.
+/// Number of threads that compete to write to one session in a check.
 const RIVALS: usize = 8;
 
 pub(crate) fn a_session_is_created_once(store: &StoreHandles) -> Checked {

@@ -13,11 +13,11 @@ use crate::config::{Section, number};
 pub struct ArchivalConfig {
     /// Whether finished turns are archived. Default: no. Needs `subagents.enabled`.
     pub enabled: bool,
-    /// Conditions for archiving a turn.
+    /// Conditions under which a finished turn is archived.
     pub trigger: ArchiveTriggerConfig,
-    /// Summary that replaces an archived turn.
+    /// Settings for the summary that replaces an archived turn in the conversation.
     pub summary: ArchiveSummaryConfig,
-    /// List of the holders in the system prompt.
+    /// Settings for the list in the system prompt of the subagents that hold archived turns.
     pub list: ArchivalSubagentListConfig,
 }
 
@@ -72,14 +72,14 @@ impl Default for ArchiveTriggerConfig {
     }
 }
 
-/// Style of a summary.
+/// Style in which the summary of an archived turn is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SummaryStyle {
     /// A JSON object: outcome, key findings, files, tools, open questions.
     #[default]
     Structured,
-    /// Three to five sentences.
+    /// Summary of three to five sentences.
     Paragraph,
 }
 
@@ -91,7 +91,7 @@ pub struct ArchiveSummaryConfig {
     pub style: SummaryStyle,
     /// Model of the same provider that writes the summary. Absent: the model of the agent.
     pub model: Option<String>,
-    /// Deadline of the request, in seconds. Default: 60.
+    /// Deadline of the model request for the summary, in seconds. Default: 60.
     #[serde(deserialize_with = "number::within::<1, 3600, _, _>")]
     pub timeout_seconds: u64,
 }
@@ -126,7 +126,7 @@ impl ArchiveSummaryConfig {
 const MAX_DEPTH_CAP_SETTING: u64 = 8;
 
 impl ArchiveTriggerConfig {
-    /// Returns the maximum depth of a subagent.
+    /// Returns the maximum depth that a subagent can have, counted from 0 for the main agent.
     pub(in crate::agent) fn max_subagent_depth(&self) -> u32 {
         self.depth_cap.saturating_sub(1)
     }

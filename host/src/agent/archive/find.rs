@@ -23,10 +23,10 @@ use crate::text::format_error_chain;
 /// Prefix of the id of a turn that compaction removed and that is not archived.
 const UNARCHIVED_TURN_ID_PREFIX: &str = "turn-";
 
-/// Maximum number of passages that a search returns.
+/// Maximum number of passages that a search in archived turns returns.
 const MAX_PASSAGES_PER_SEARCH: usize = 8;
 
-/// Maximum number of transcripts whose errors are reported.
+/// Maximum number of unreadable transcripts that a search reports as errors.
 const MAX_REPORTED_TRANSCRIPT_ERRORS: usize = 5;
 
 /// Session to search. In the agent's own session, its subagents and the turns that compaction
@@ -151,8 +151,12 @@ fn find_turns_removed_by_compaction(
     here: &HashSet<String>,
 ) -> Result<Vec<CompactedTurn>, String> {
     let entries = place.read_entries_since(FramePosition::START);
-    let entries =
-        entries.map_err(|error| format!("this session: {}", format_error_chain(&error)))?;
+    let entries = entries.map_err(|error| {
+        format!(
+            "this session cannot be read: {}",
+            format_error_chain(&error)
+        )
+    })?;
     Ok(find_compacted_turns(entries, |id| here.contains(id)))
 }
 

@@ -376,7 +376,7 @@ fn record_archive_attempt(session: &Session, turn: u32, reason: &str, tries: u32
 
 /// Messages of an archived turn that stay in the conversation next to its summary.
 struct MessagesKeptWithSummary {
-    /// Input that began the turn.
+    /// Message with the input that began the archived turn.
     asked: Message,
     /// Messages with the texts of skills that are still active.
     again: Vec<Message>,

@@ -9,7 +9,7 @@ use super::transcript::{render_message_body, role_label};
 use crate::message::Message;
 use crate::rank::{QueryWordCounts, RankingQueryWords};
 
-/// Maximum length of a passage in bytes.
+/// Maximum length in bytes of a passage that a search in transcripts finds.
 const MAX_PASSAGE_BYTES: usize = 800;
 
 /// Number of bytes that are shown after a passage, because the end of the passage may separate a
@@ -37,7 +37,7 @@ pub(super) struct TranscriptPassage {
     pub(super) source: usize,
     /// Number of the message in the transcript, counted from 1.
     pub(super) message: usize,
-    /// Sender of the message.
+    /// Sender of the message that contains the passage.
     pub(super) role: &'static str,
     /// Text of the passage, and up to [`SHOWN_BYTES_AFTER_PASSAGE`] of the text after it.
     pub(super) text: String,
@@ -45,7 +45,7 @@ pub(super) struct TranscriptPassage {
     is_phrase: bool,
 }
 
-/// A search in progress.
+/// Search for passages in transcripts, to which transcripts are added one by one.
 #[derive(Debug)]
 pub(super) struct TranscriptPassageSearch {
     phrase: String,

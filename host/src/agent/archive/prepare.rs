@@ -45,7 +45,7 @@ pub(super) enum TurnNotArchivedReason {
     Refused(String),
     /// The summary failed. Archiving is tried again in the next turn.
     Later(String),
-    /// The session cannot be written or read.
+    /// The session cannot be written or read, for this reason.
     Failed(session::Error),
 }
 
@@ -108,7 +108,7 @@ impl ArchivePreparationTask {
         self.wait_for_prepared_turns().await;
     }
 
-    /// Waits until the task has ended.
+    /// Waits until the task that prepares turns for archival has ended.
     pub(super) async fn wait_for_prepared_turns(&mut self) {
         // Ignore the error: it was reported where it occurred, and the turn stays due.
         let _ = (&mut self.task).await;

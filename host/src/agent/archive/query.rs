@@ -21,7 +21,7 @@ use crate::text::format_error_chain;
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Maximum number of tokens of the model's answer.
+/// Maximum number of tokens of the model's answer to a question about archived turns.
 const MAX_ANSWER_TOKENS: u32 = 4000;
 
 /// Maximum number of questions to a model in one turn, subagents included, because each question
@@ -154,7 +154,7 @@ struct SubagentQueryContext {
     agent: Option<String>,
     /// Transcript for the model, enclosed in marks that the text of the transcript cannot contain.
     transcript: String,
-    /// Result of a text search, for the tool's output.
+    /// Lines that a text search found, for the tool's output; `None` if no search was made.
     lines: Option<String>,
 }
 
@@ -309,7 +309,7 @@ pub(in crate::agent) fn add_query_tool_to_subagent(
     }
 }
 
-/// Whether an agent has archived turns.
+/// Whether some turns of the agent were archived.
 pub(super) fn has_archived_turns(spec: &AgentSpec) -> bool {
     spec.session.subagents().iter().any(|child| child.is_holder)
 }

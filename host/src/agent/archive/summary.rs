@@ -18,7 +18,7 @@ pub(super) const SUMMARY_UNAVAILABLE_PLACEHOLDER: &str = "[summary unavailable]"
 /// Prefix of a summary that is not the requested JSON.
 const NON_JSON_SUMMARY_PREFIX: &str = "[unparsed] ";
 
-/// Maximum number of tokens of a summary.
+/// Maximum number of tokens that the model may write for the summary of an archived turn.
 const MAX_SUMMARY_TOKENS: u32 = 2000;
 
 /// Maximum length of a summary in bytes. It is twice the limit of the model's answer, because hooks
@@ -28,7 +28,7 @@ pub(super) const MAX_SUMMARY_BYTES: usize = 16 << 10;
 /// Maximum length of a call's arguments or a result in the transcript for the model, in bytes.
 const MAX_TRANSCRIPT_CALL_TEXT_BYTES: usize = 4000;
 
-/// Maximum number of findings of a structured summary.
+/// Maximum number of findings that a structured summary lists.
 const MAX_FINDINGS_PER_SUMMARY: usize = 5;
 
 const SUMMARY_SYSTEM_PROMPT: &str = "You keep the records of an agent. You are shown the transcript of one finished turn, and what you write \
@@ -92,8 +92,11 @@ pub(super) async fn ask_model_for_summary(
     };
     let asked = ask_model_as_host(scope, caller, question);
     Ok(match tokio::time::timeout(config.timeout(), asked).await {
-        Err(_) => Err(format!("it took longer than {} s", config.timeout_seconds)),
-        Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
+        Err(_) => Err(format!(
+            "the summary took longer than {} s",
+            config.timeout_seconds
+        )),
+        Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote no summary".to_owned()),
         Ok(Ok(text)) => Ok(format_summary(style, &text)),
         Ok(Err(NoModelAnswerReason::Provider(why))) => {
             Err(NoModelAnswerReason::Provider(why).to_string())
@@ -103,7 +106,7 @@ pub(super) async fn ask_model_for_summary(
     })
 }
 
-/// Formats the model's text in the requested style.
+/// Converts the summary that the model wrote to the requested style.
 fn format_summary(style: SummaryStyle, text: &str) -> String {
     let text = text.trim();
     let text = match style {

@@ -7,13 +7,13 @@ use crate::point::payload::StopReason;
 /// Facts about a turn that decide whether it is archived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnArchivalFacts {
-    /// Depth of the agent: 0 for the main agent.
+    /// Depth of the agent that ran the turn: 0 for the main agent.
     pub(super) depth: u32,
     /// Reason why the turn ended.
     pub(super) stop: StopReason,
-    /// Tool calls of the model in the turn.
+    /// Number of tool calls that the model made in the turn.
     pub(super) n_calls: usize,
-    /// Estimated tokens of the turn's messages.
+    /// Estimated number of tokens of the turn's messages.
     pub(super) tokens: u64,
 }
 

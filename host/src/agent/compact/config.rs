@@ -11,14 +11,14 @@ use crate::model::ModelProfile;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactConfig {
-    /// Whether older messages are replaced by a summary.
+    /// Whether older messages are replaced by a summary when a request becomes too large.
     pub enabled: bool,
     /// Tokens of a request, system prompt and tools included, above which compaction runs first.
     /// Absent: four fifths of the part of the model's window that is not reserved for an answer, or
     /// 80,000 when the window is not known.
     #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
     pub threshold_tokens: Option<u64>,
-    /// Number of the newest messages that are always kept.
+    /// Number of the newest messages that compaction always keeps.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
     /// Tokens of the newest messages that are always kept. The kept part may be larger, because a
@@ -153,7 +153,7 @@ mod tests {
             threshold_tokens: Some(5_000),
             ..CompactConfig::default()
         };
-        // Window, longest answer; threshold, kept tokens, hard limit.
+        // Columns: window, longest answer; expected threshold, kept tokens, hard limit.
         for (window, answer, expected) in [
             (None, None, (80_000, 16_000, None)),
             (None, Some(8_192), (80_000, 16_000, None)),

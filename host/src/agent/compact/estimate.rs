@@ -73,7 +73,7 @@ impl TokenEstimateCorrection {
     }
 }
 
-/// Counts tokens, and caches the counts by text.
+/// Counter of the tokens of texts, which caches the counts.
 #[derive(Debug, Default)]
 pub(super) struct TokenCounter {
     /// Cached token counts of texts, by the hash of the text.
@@ -162,7 +162,7 @@ const MAX_PLAUSIBLE_BYTES_PER_TOKEN: u64 = 8;
 /// than bytes. Before the first report, the bound is twice the rough estimate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestTokenUpperBound {
-    /// Sizes of the request that is being prepared.
+    /// Upper bounds for the parts of the request that is being prepared.
     now: RequestPartTokenUpperBounds,
     /// Sizes of the last request whose tokens were reported, and those tokens.
     reported: Option<(RequestPartTokenUpperBounds, u64)>,
@@ -171,7 +171,7 @@ pub(super) struct RequestTokenUpperBound {
 /// Upper bounds of the tokens of a request's parts, from their bytes. See [`max_request_tokens`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestPartTokenUpperBounds {
-    /// Upper bound for the system prompt and the tools.
+    /// Upper bound for the tokens of the system prompt and the tools.
     pub(super) head: u64,
     /// Upper bound for the conversation's messages. The next request contains them again, followed
     /// by the messages that were added meanwhile.

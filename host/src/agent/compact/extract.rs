@@ -46,7 +46,7 @@ const MAX_SUMMARY_LINE_BYTES: usize = 240;
 /// The newest are kept.
 const MAX_ITEMS_PER_SUMMARY_SECTION: [usize; 4] = [80, 10, 5, 3];
 
-/// Content of a summary, collected from the messages.
+/// Content of the built-in summary, collected from the messages that it replaces.
 #[derive(Default)]
 struct CompactionSummaryContent {
     earlier: String,

@@ -100,7 +100,7 @@ mod tests {
     struct Dice(u64);
 
     impl Dice {
-        /// A number below `n`.
+        /// Returns a pseudorandom number below `n`.
         fn roll(&mut self, n: u64) -> usize {
             self.0 = self
                 .0

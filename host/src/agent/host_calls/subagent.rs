@@ -116,7 +116,7 @@ impl PluginHostCallExecutor<'_> {
         Ok(all.iter().map(build_subagent_status_report).collect())
     }
 
-    /// Stops a subagent of the plugin.
+    /// Stops a running subagent that the plugin started.
     pub(in crate::agent) async fn stop_agent(
         &self,
         id: String,

@@ -11,17 +11,17 @@ use crate::agent::foreign::{ExternalAgentRequest, VerdictForExternalAgent};
 use crate::message::{Parts, ToolSpec};
 use crate::tool::approval::Approver;
 
-/// Maximum number of queued calls.
+/// Maximum number of clients' tool calls that wait to be run.
 const MAX_QUEUED_CLIENT_CALLS: usize = 256;
 
 /// Maximum total size of the arguments of waiting and running calls, in KiB of JSON.
 const MAX_PENDING_CALL_ARGUMENTS_KIB: u32 = 64 << 10;
 
-/// A call of a client.
+/// Tool call that a client makes in the session.
 pub struct ClientToolCall {
-    /// Name of the tool.
+    /// Name of the tool to call.
     pub tool: String,
-    /// Arguments of the call.
+    /// Arguments of the call, as the client wrote them.
     pub arguments: Value,
     /// Name of the client, such as `client:editor`; the session and the events record it as the
     /// caller. Names of plugins cannot contain a `:`.
@@ -29,11 +29,11 @@ pub struct ClientToolCall {
     /// Object that asks the user of the client about this call; `None` if the client cannot ask its
     /// user.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Token that cancels the call.
+    /// Token whose cancellation cancels the call.
     pub cancel: CancellationToken,
 }
 
-/// Result of a call of a client.
+/// Result of a tool call that a client made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientToolCallResult {
     /// Content of the tool's result, after the hooks have checked and changed it.

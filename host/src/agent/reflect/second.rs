@@ -46,16 +46,16 @@ const ANSWER_REVIEW_SYSTEM_PROMPT: &str = "You take a second look at the answer 
      may go \
      out, or {\"done\": false, \"reason\": \"…\"} with one or two sentences that tell the agent what is missing.";
 
-/// State of reflection in a turn.
+/// State of the reflection, which reviews the answers of a turn.
 #[derive(Default)]
 pub(in crate::agent) struct ReflectionState {
-    /// Number of further steps that reflection has asked for.
+    /// Number of steps that the reflection has added to the turn so far.
     pub(super) n_rounds: u32,
     /// Criteria for the answer that the model was already asked to check.
     told: Vec<String>,
-    /// Texts of the user, in order.
+    /// Texts that the user wrote in the turn, in order.
     heard: Vec<String>,
-    /// Tools that were called, in order.
+    /// Tool calls of the turn, in order.
     pub(super) used: Vec<UsedTool>,
     /// Tool calls with their results, as JSON for the review. Empty if the model does not review
     /// answers.
@@ -78,7 +78,7 @@ impl ReflectionState {
         new.map(|new| new.join("\n\n"))
     }
 
-    /// Returns the number of tool calls so far.
+    /// Returns the number of tool calls in the turn so far.
     pub(in crate::agent) fn n_tool_calls(&self) -> usize {
         self.used.len()
     }
@@ -126,7 +126,7 @@ impl ReflectionState {
         new
     }
 
-    /// Builds the JSON text that the model reviews.
+    /// Builds the JSON text with answer and tool calls that the reviewing model reads.
     fn build_review_json(&self, reflection: &Reflection) -> String {
         let mut room = MAX_REVIEWED_CALLS_TOTAL_BYTES;
         let newest = self.shown.iter().rev().take_while(|call| {
@@ -190,7 +190,7 @@ impl ReflectionState {
     }
 }
 
-/// The verdict as the model writes it.
+/// Verdict on an answer in the form in which the reviewing model writes it.
 #[derive(Deserialize)]
 struct ReflectionReply {
     done: bool,
@@ -212,14 +212,15 @@ fn parse_review_verdict(text: &str) -> Result<Option<String>, String> {
             )
         })?;
     let value = json::parse_json(object, json::DEFAULT_MAX_JSON_BYTES)
-        .map_err(|why| format!("its verdict {why}"))?;
-    let ReflectionReply { done, reason } = serde_json::from_value(value)
-        .map_err(|error| format!("its verdict is not `{{\"done\": …, \"reason\": …}}`: {error}"))?;
+        .map_err(|why| format!("the verdict of the review {why}"))?;
+    let ReflectionReply { done, reason } = serde_json::from_value(value).map_err(|error| {
+        format!("the verdict of the review is not `{{\"done\": …, \"reason\": …}}`: {error}")
+    })?;
     let reason = escape_and_truncate_line(&reason, MAX_VERDICT_REASON_BYTES);
     match (done, reason.is_empty()) {
         (true, _) => Ok(None),
         (false, false) => Ok(Some(reason)),
-        (false, true) => Err("it rejects the answer without a reason".to_owned()),
+        (false, true) => Err("the review rejects the answer without a reason".to_owned()),
     }
 }
 
@@ -250,8 +251,8 @@ mod tests {
             ("", "there is no JSON object in ``"),
             ("looks fine", "there is no JSON object in `looks fine`"),
             ("} and {", "there is no JSON object"),
-            ("{done}", "its verdict is not JSON"),
-            ("{\"done\": \"yes\"}", "its verdict is not `{"),
+            ("{done}", "the verdict of the review is not JSON"),
+            ("{\"done\": \"yes\"}", "the verdict of the review is not `{"),
             ("{\"reason\": \"x\"}", "missing field `done`"),
             ("{\"done\": false, \"reason\": \" \"}", "without a reason"),
         ];

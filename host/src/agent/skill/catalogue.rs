@@ -11,7 +11,7 @@ const ASSUMED_CONTEXT_WINDOW_TOKENS: u64 = 200_000;
 /// Key of the part of the system prompt that lists the skills.
 pub(in crate::agent) const SKILL_LIST_PROMPT_PART_KEY: &str = "40-skills";
 
-/// Introduction to the list of skills.
+/// Introduction to the list of skills in the system prompt.
 const SKILL_LIST_INTRO: &str = "# Skills
 
 Instructions for certain kinds of work. When one fits the task, call `skill` with its name first and follow what it returns. \

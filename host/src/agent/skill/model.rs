@@ -15,7 +15,7 @@ use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::text::escape_and_truncate_line;
 
-/// Timeout for the provider's list of models.
+/// Timeout for the request of the provider's list of models.
 const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Value that means the session's model, as in Claude Code.

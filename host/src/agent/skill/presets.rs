@@ -18,9 +18,9 @@ pub(in crate::agent) type ParentAgentPresets = Arc<[Arc<SubagentPreset>]>;
 #[derive(Default)]
 pub(in crate::agent) struct TurnToolPresets {
     at_start: ParentAgentPresets,
-    /// Preset of the turn; set at most once.
+    /// Preset that selects the tools of the whole turn; set at most once.
     of_turn: OnceLock<Arc<SubagentPreset>>,
-    /// Preset of the current step.
+    /// Preset that selects the tools of the current step; `None` without one.
     of_step: Mutex<Option<Arc<SubagentPreset>>>,
 }
 
@@ -52,7 +52,7 @@ impl TurnToolPresets {
         at_start.chain(of_turn).chain(of_step).collect()
     }
 
-    /// Whether all presets select a tool.
+    /// Whether all presets in force select this tool.
     pub(super) fn is_tool_selected(&self, spec: &ToolSpec) -> bool {
         let of_step = lock_ignoring_poison(&self.of_step);
         let mut all = self

@@ -24,13 +24,13 @@ const MAX_SKILL_PAGE_BYTES: usize = 64 << 10;
 /// Maximum number of files of a skill's folder that are listed.
 const MAX_LISTED_SKILL_FILES: usize = 60;
 
-/// Maximum depth of subfolders whose files are listed.
+/// Maximum depth of a skill's subfolders whose files are listed.
 const MAX_LISTED_SUBFOLDER_DEPTH: usize = 5;
 
 /// Maximum number of directory entries that are examined to list the files of a skill.
 const MAX_EXAMINED_DIRECTORY_ENTRIES: usize = 2_000;
 
-/// Reads a file of a skill's folder.
+/// Reads a file in the folder of a skill, for the model.
 pub(super) async fn read_skill_file(
     skill: &Skill,
     file: &str,

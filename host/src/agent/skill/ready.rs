@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::skill::Skill;
 
-/// Invoker of a skill.
+/// Party that invoked a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::agent) enum SkillInvoker {
     User,

@@ -26,16 +26,16 @@ use crate::tool::subject::Subject;
 /// Active skills and tools of one turn. The skills restrict the tools.
 pub(in crate::agent) struct TurnSkillState {
     pub(super) spec: Arc<AgentSpec>,
-    /// Number of the turn.
+    /// Number of the turn in the session.
     number: u32,
-    /// Active skills of this agent.
+    /// Skills that are active in this agent.
     pub(in crate::agent) own: Arc<ActiveSkills>,
     /// Data about skills that the session remembers; all its agents share it.
     pub(super) memory: Arc<SessionSkillMemory>,
     /// Parts of skills that the results of calls contain, until each result becomes a message.
     pub(in crate::agent) parts: ToolResultSkillTracker,
     tools: UnrestrictedTurnTools,
-    /// Presets that limit the tools of the turn.
+    /// Presets that limit which tools can be called in the turn.
     pub(in crate::agent) presets: TurnToolPresets,
     /// Skills of the turn that started this agent; `None` for the main agent.
     parent: Option<Arc<TurnSkillState>>,
@@ -66,7 +66,7 @@ impl TurnSkillState {
         self.tools.all_tools()
     }
 
-    /// Replaces the tools of the agent, between two steps.
+    /// Replaces all tools of the agent, which must be between two steps.
     pub(in crate::agent) fn set_tools(&self, tools: ToolRegistry) {
         self.tools.set_all_tools(tools);
     }

@@ -28,10 +28,10 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 struct Arguments {
     /// Name of the skill, as in the list of skills.
     skill: String,
-    /// Arguments of the skill, as text.
+    /// Arguments of the skill as one text; absent if there are none.
     #[serde(default)]
     args: Option<String>,
-    /// Arguments by name, for a skill that lists them.
+    /// Arguments by name, for a skill that declares named arguments.
     #[serde(default)]
     arguments: Option<Map<String, Value>>,
     /// A file of the skill's folder to read, relative to it. Only once the skill was invoked.

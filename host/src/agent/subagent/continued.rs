@@ -24,7 +24,7 @@ const SKILL_SUBAGENT_ID_PREFIX: &str = "skill-";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Id of the subagent, or its beginning.
+    /// Id of the subagent to continue, or the first characters of the id.
     id: String,
     /// Further task or answer for it. It remembers all of its earlier work.
     message: String,

@@ -4,7 +4,7 @@
 
 use crate::text::escape_and_truncate_line;
 
-/// Maximum number of ids that an error names.
+/// Maximum number of ids of subagents that an error message names.
 const MAX_SUBAGENT_IDS_IN_ERROR: usize = 8;
 
 /// Maximum length of an id in an error, in bytes.
@@ -13,7 +13,7 @@ const MAX_SHOWN_SUBAGENT_ID_BYTES: usize = 64;
 /// Reason why a text does not identify exactly one subagent.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::agent) enum UnresolvedSubagentReason {
-    /// No id begins with the text.
+    /// No subagent has an id that begins with the text.
     Unknown,
     /// Several ids begin with the text; the message names them.
     Ambiguous(String),

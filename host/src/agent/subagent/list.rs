@@ -15,7 +15,7 @@ use crate::text::escape_and_truncate_line;
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Maximum number of listed subagents; the oldest are omitted.
+/// Maximum number of subagents that the model is shown; the oldest are omitted.
 const MAX_LISTED_SUBAGENTS: usize = 50;
 
 /// Maximum length of a subagent's task in a line of the list, in bytes.

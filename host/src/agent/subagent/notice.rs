@@ -11,7 +11,7 @@ use crate::skill::{
     SkillOmissionReason,
 };
 
-/// Maximum number of keys that a notice names.
+/// Maximum number of keys of a preset file that a notice names.
 const MAX_KEYS_NAMED_IN_NOTICE: usize = 20;
 
 /// Keys that only change how another program displays a preset; they are ignored without a notice.

@@ -52,20 +52,20 @@ const INHERIT_PARENT_MODEL_NAME: &str = "inherit";
 /// Selects the tools of the parent agent that a subagent with the preset gets.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::agent) enum PresetToolSelection {
-    /// Tools that only read.
+    /// All tools that only read.
     Reading,
     /// All tools except those that delegate work.
     Working,
-    /// No tools.
+    /// No tools at all.
     Nothing,
     /// Tools that inspect the state of subagents.
     Watching,
-    /// Tools that a file names.
+    /// Tools that the preset's file names.
     Listed(ToolScope),
 }
 
 impl PresetToolSelection {
-    /// Whether the selection contains a tool.
+    /// Whether a preset with this selection offers the tool.
     pub(in crate::agent) fn selects_tool(&self, spec: &ToolSpec) -> bool {
         let name = spec.name.as_str();
         let hands_on = EXPLICITLY_GRANTED_TOOL_NAMES.contains(&name);
@@ -92,7 +92,7 @@ impl PresetToolSelection {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SubagentPreset {
     pub(in crate::agent) name: String,
-    /// Purpose, in one line.
+    /// Purpose of the preset, in one line for the model.
     pub(in crate::agent) description: String,
     pub(in crate::agent) tools: PresetToolSelection,
     /// Instructions, appended to those that every subagent gets; may be empty.
@@ -102,7 +102,7 @@ pub(crate) struct SubagentPreset {
 }
 
 impl SubagentPreset {
-    /// Whether the preset selects a tool.
+    /// Whether a subagent with this preset gets the tool.
     pub(in crate::agent) fn selects_tool(&self, spec: &ToolSpec) -> bool {
         self.tools.selects_tool(spec)
     }
@@ -270,7 +270,7 @@ fn parse_preset(file: &Skill) -> Result<(SubagentPreset, Option<String>), String
     }
     if file.body.len() > MAX_PRESET_INSTRUCTIONS_BYTES {
         return Err(format!(
-            "its text has {} bytes, at most {MAX_PRESET_INSTRUCTIONS_BYTES} are accepted; make it shorter",
+            "the text of the preset has {} bytes, at most {MAX_PRESET_INSTRUCTIONS_BYTES} are accepted; make it shorter",
             file.body.len()
         ));
     }

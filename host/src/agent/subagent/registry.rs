@@ -20,14 +20,14 @@ use crate::session::Session;
 /// process that runs the loops of plugins can run for weeks.
 const MAX_KEPT_ENDED_SUBAGENTS: usize = 64;
 
-/// Maximum number of ids that an error names.
+/// Maximum number of ids of subagents that an error message names.
 const MAX_SUBAGENT_IDS_IN_ERROR: usize = 8;
 
 /// Outcome of a subagent's work on one task.
 #[derive(Clone, Debug)]
 pub(in crate::agent) struct SubagentOutcome {
     pub(in crate::agent) state: SubagentState,
-    /// Answer, or the error if there is none.
+    /// Answer of the subagent, or the error if there is no answer.
     pub(in crate::agent) result: Result<String, HostFunctionError>,
     pub(in crate::agent) usage: Usage,
     pub(in crate::agent) steps: u32,
@@ -47,7 +47,7 @@ impl SubagentOutcome {
         }
     }
 
-    /// Returns the answer, or the text of the error.
+    /// Returns the subagent's answer, or the text of its error.
     pub(in crate::agent) fn text(&self) -> String {
         match &self.result {
             Ok(answer) => answer.clone(),
@@ -59,13 +59,13 @@ impl SubagentOutcome {
 /// A subagent that works on a task in this process, or has worked on it.
 pub(in crate::agent) struct LiveSubagent {
     pub(in crate::agent) id: Arc<str>,
-    /// Name of the agent that started it.
+    /// Name of the agent that started the subagent.
     pub(in crate::agent) parent: Arc<str>,
-    /// Plugin that started it; `None` if the model did.
+    /// Plugin that started the subagent; `None` if the model did.
     pub(in crate::agent) plugin: Option<Arc<str>>,
     pub(in crate::agent) task: String,
     pub(in crate::agent) preset: Option<String>,
-    /// Token that cancels the work.
+    /// Token whose cancellation stops the subagent.
     pub(in crate::agent) cancel: CancellationToken,
     stop_reason: Mutex<Option<String>>,
     /// Whether the model of the parent was already notified that the subagent ended.

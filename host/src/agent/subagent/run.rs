@@ -26,7 +26,7 @@ use crate::session::{Body, Session};
 use crate::tool::approval::DenyAllApprover;
 use crate::tool::registry::ToolRegistry;
 
-/// System prompt that explains a subagent's role.
+/// Part of the system prompt that tells a subagent about its role.
 const SUBAGENT_ROLE_PROMPT: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
  decide \
      what you can and say what you could not do. When a call is refused as blocked, do not try to reach the same end in another \
@@ -37,9 +37,9 @@ const SUBAGENT_ROLE_PROMPT: &str = "You are a subagent: a program gave you one t
 /// too, these parts replace the parent's parts with the same keys.
 const SUBAGENT_SYSTEM_PROMPT_PART_KEYS: [&str; 2] = ["subagent", "subagent-preset"];
 
-/// A running subagent.
+/// Subagent that was started, with all that its run needs.
 pub(in crate::agent) struct RunningSubagent {
-    /// Turn of the parent.
+    /// Turn of the agent that started the subagent.
     pub(in crate::agent) scope: Arc<SharedTurnState>,
     pub(in crate::agent) live: Arc<LiveSubagent>,
     pub(in crate::agent) caller: Caller,
@@ -144,7 +144,7 @@ impl RunningSubagent {
         live.record_outcome(outcome);
     }
 
-    /// Runs the turn, within the configured time limit.
+    /// Runs the turn of the subagent, within the configured time limit.
     async fn run_turn(&self, agent: &mut LiveAgent, task: &str) -> Result<TurnOutcome, Error> {
         let limit = self.scope.spec.config.subagents.max_task_duration();
         let cancel = self.live.cancel.clone();
@@ -233,7 +233,7 @@ pub(super) fn record_subagent_end(above: &Session, agent: &str, outcome: &Subage
     });
 }
 
-/// Returns the names of an agent's tools.
+/// Returns the names of the tools that an agent can call.
 fn tool_names_of_agent(agent: &LiveAgent) -> Vec<String> {
     let tools = agent.spec().tools.specs().into_iter();
     tools.map(|spec| spec.name.clone()).collect()

@@ -34,7 +34,7 @@ struct Arguments {
     /// preset.
     #[serde(default)]
     tools: Option<Vec<String>>,
-    /// Maximum number of its steps.
+    /// Maximum number of steps of the subagent.
     #[serde(default)]
     max_steps: Option<u32>,
     /// Whether to wait for the answer and return it. Default: false.

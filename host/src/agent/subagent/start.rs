@@ -26,20 +26,20 @@ use crate::tool::registry::ToolRegistry;
 /// together. The limit stops a turn that delegates the same task again and again.
 const MAX_SUBAGENTS_STARTED_PER_TURN: u32 = 16;
 
-/// Parameters of a subagent to start or to continue.
+/// Request to start a subagent or to continue an earlier one.
 pub(in crate::agent) struct SubagentStartRequest {
-    /// Id of the subagent.
+    /// Id of the subagent to start or to continue.
     pub(in crate::agent) id: Arc<str>,
-    /// Plugin that starts it; `None` if the model does.
+    /// Plugin that requests the start; `None` if the model does.
     pub(in crate::agent) plugin: Option<Arc<str>>,
-    /// Task, or the further message for a continued subagent.
+    /// Task of the subagent, or a further message to a continued subagent.
     pub(in crate::agent) task: String,
     /// Names of the tools that the subagent gets.
     pub(in crate::agent) tools: Vec<String>,
     /// Maximum number of steps of the subagent, as requested by its caller.
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
-    /// Skill with which it begins.
+    /// Skill with which the subagent begins; `None` without one.
     pub(in crate::agent) skill: Option<PreparedSkillInvocation>,
     /// Whether the subagent already has a session, which it continues.
     pub(in crate::agent) is_continued: bool,

@@ -20,7 +20,7 @@ const SUBAGENT_STOP_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StopSubagentArguments {
-    /// Id of the subagent, or its beginning.
+    /// Id of the subagent to stop, or the first characters of the id.
     id: String,
 }
 

@@ -106,7 +106,7 @@ impl WaitSubagentsTool {
     }
 }
 
-/// A subagent to wait for.
+/// Subagent whose end the call waits for.
 enum AwaitedSubagent {
     Live(Arc<LiveSubagent>),
     /// A subagent of an earlier process, which has ended: its id and its state as text.
@@ -141,7 +141,7 @@ fn unreported_subagents(scope: &SharedTurnState) -> Vec<AwaitedSubagent> {
     own.into_iter().map(AwaitedSubagent::Live).collect()
 }
 
-/// Returns the subagents with these ids, without duplicates.
+/// Returns the subagents that these ids denote, without duplicates.
 fn find_awaited_subagents(
     scope: &SharedTurnState,
     ids: &[String],

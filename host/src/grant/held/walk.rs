@@ -15,7 +15,7 @@ use super::super::project::{ProjectTrustError, project_trust_error};
 use super::{FolderReadLimits, InMemoryFolder, InMemoryFolderContent};
 use crate::beneath::{self, MissingParentFolderHandling};
 
-/// Maximum depth of subdirectories.
+/// Maximum depth of the subdirectories that are read into memory.
 const MAX_SUBFOLDER_DEPTH: usize = 16;
 
 pub(super) struct InMemoryFolderReader<'a> {
@@ -27,7 +27,7 @@ pub(super) struct InMemoryFolderReader<'a> {
     pub(super) links: Option<ProjectSymlinkResolver<'a>>,
 }
 
-/// Project within which symlinks are followed.
+/// Resolver of symlinks, which follows only those whose targets are in the project.
 pub(super) struct ProjectSymlinkResolver<'a> {
     pub(super) project: &'a Path,
     pub(super) project_fd: OwnedFd,
@@ -84,7 +84,7 @@ impl<'a> InMemoryFolderReader<'a> {
         }
     }
 
-    /// Returns the directory that was read.
+    /// Returns the contents of the directory that was read.
     pub(super) fn into_in_memory_folder(self) -> InMemoryFolder {
         InMemoryFolder {
             root: self.root.to_owned(),

@@ -47,11 +47,11 @@ pub(crate) struct LoopServiceOptions {
     /// Runs the turns that the loop requests. If `None`, each turn runs in a session that is opened
     /// for it.
     pub(crate) runner: Option<Arc<dyn LoopTurnRunner>>,
-    /// Receives the events of the turns.
+    /// Receiver of the events of the turns that the loop requests, if there is one.
     pub(crate) watcher: Option<mpsc::Sender<Stamped>>,
     /// Maximum size of the session file of the loop itself, in bytes.
     pub(crate) max_session_bytes: u64,
-    /// Token that is cancelled when the host ends.
+    /// Token that is cancelled when the host ends, which stops the loop.
     pub(crate) shutdown: CancellationToken,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct PluginLoopHostService {
     names: LoopSessionIdGenerator,
     /// Whether the loop may run turns in the sessions in which users have their conversations.
     uses_conversations: bool,
-    /// Session of the loop itself.
+    /// Session in which the loop itself runs; its turns may run in other sessions.
     session: Arc<session::Session>,
     runner: Arc<dyn LoopTurnRunner>,
     parts: LoopServiceOptions,
@@ -74,7 +74,7 @@ pub(crate) struct PluginLoopHostService {
     spending: LoopTurnCosts,
 }
 
-/// Turns of a loop.
+/// Turns that a loop has started.
 #[derive(Default)]
 struct LoopTurnRegistry {
     /// Times within the last minute at which turns were started.
@@ -83,7 +83,7 @@ struct LoopTurnRegistry {
     running: BTreeMap<String, Arc<RunningLoopTurn>>,
 }
 
-/// A turn that was started.
+/// Turn that a loop has started and that may have ended.
 struct RunningLoopTurn {
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HostFunctionError>>>,

@@ -36,27 +36,27 @@ const SHARED_TURN_LIMITS_RESET_PERIOD: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopRunError {
-    /// The plugin has no loop in the session.
+    /// The plugin does not have a loop in this session.
     #[error("plugin `{plugin}` has no loop in this session")]
     Unknown {
-        /// Name of the plugin.
+        /// Name of the plugin that has no loop.
         plugin: String,
     },
     /// The plugin failed, or was stopped at its deadline or by a hook.
     #[error("the loop of plugin `{plugin}` failed: {why}")]
     Failed {
-        /// Name of the plugin.
+        /// Name of the plugin whose loop failed.
         plugin: String,
-        /// Reason.
+        /// Reason why the run of the loop failed.
         why: String,
     },
-    /// The run was cancelled.
+    /// The run of the loop was cancelled.
     #[error("the loop of plugin `{plugin}` was interrupted")]
     Interrupted {
-        /// Name of the plugin.
+        /// Name of the plugin whose loop was interrupted.
         plugin: String,
     },
-    /// The session failed.
+    /// The session of the loop cannot be written or read.
     #[error(transparent)]
     Agent(#[from] agent::Error),
 }

@@ -17,13 +17,13 @@ const LOOP_SESSION_ID_PREFIX: &str = "loop.";
 /// First character of the part `NAME` of the id if the loop did not name the session.
 const UNNAMED_SESSION_MARKER: char = '_';
 
-/// Number of digits of `PLACE`.
+/// Number of hexadecimal digits in the part `PLACE` of the id.
 const LOCATION_DIGEST_HEX_DIGITS: usize = 8;
 
 /// Number of random digits in `NAME` if the loop did not name the session.
 const RANDOM_SESSION_NAME_DIGITS: usize = 10;
 
-/// Maximum length of a session's name, in bytes.
+/// Maximum length in bytes of the name that a loop gives a session.
 const MAX_SESSION_NAME_BYTES: usize = 40;
 
 /// Maximum length of a quoted text in an error, in bytes.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::lock::lock_ignoring_poison;
 use crate::point::handle::HostFunctionError;
 
-/// Period over which costs are added up.
+/// Period over which the costs of a loop's turns are added up for its daily limit.
 const COST_SUM_PERIOD: Duration = Duration::from_secs(24 * 3600);
 
 /// Minimum amount of the loop's daily limit that must be left for a turn to start, in US dollars.
@@ -27,10 +27,10 @@ pub(super) struct LoopTurnCosts {
     costs: Arc<Mutex<SpentAndReservedCosts>>,
 }
 
-/// Costs in US dollars.
+/// Costs of a loop's ended and running turns, in US dollars.
 #[derive(Debug, Default)]
 struct SpentAndReservedCosts {
-    /// Costs of ended turns, and when the turns ended.
+    /// Times at which turns ended, each with the cost of the turn.
     spent: VecDeque<(Instant, f64)>,
     /// Sum of the amounts that the running turns have reserved.
     reserved: f64,

@@ -31,7 +31,7 @@ pub trait LoopTurnRunner: Send + Sync {
     fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool>;
 }
 
-/// A turn that a loop has requested.
+/// Turn of the agent that a plugin's loop has requested.
 #[derive(Debug)]
 pub struct PluginLoopTurnRequest {
     pub(super) plugin: String,
@@ -54,7 +54,7 @@ impl PluginLoopTurnRequest {
         &self.session
     }
 
-    /// Returns the token that interrupts the turn.
+    /// Returns the token whose cancellation interrupts the turn.
     #[must_use]
     pub fn cancellation_token(&self) -> &CancellationToken {
         &self.cancel

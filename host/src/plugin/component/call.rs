@@ -16,13 +16,13 @@ use crate::message::ToolSpec;
 use crate::point::failure::Failure;
 use crate::tool::{FileChangeTrackingMethod, Tool, ToolCtx, ToolOutput};
 
-/// Tool of a component in a session.
+/// Tool that calls an exported function of a component in a session.
 pub(in super::super) struct ComponentFunctionTool {
     pub(in super::super) spec: ToolSpec,
     pub(in super::super) function: Arc<ComponentFunction>,
     pub(in super::super) slot: Arc<ReusableInstanceSlot>,
     pub(in super::super) deadline: Duration,
-    /// Permissions of the component, for display.
+    /// Permissions of the component, as text for display.
     pub(in super::super) may: Arc<[String]>,
     /// Method by which the host detects the files that the component changes.
     pub(in super::super) tracking: FileChangeTrackingMethod,

@@ -26,12 +26,12 @@ const TRUNCATED_NAME_HASH_DIGITS: usize = 8;
 /// Exported function of a component, ready to be called.
 pub(in super::super) struct ComponentFunction {
     pub(super) index: ComponentExportIndex,
-    /// Parameters with their types, in order.
+    /// Parameters of the function with their types, in order.
     pub(super) parameters: Vec<(String, Type)>,
     pub(super) results: Vec<Type>,
 }
 
-/// Exported functions of a component.
+/// Exported functions of a component, as tools.
 #[derive(Default)]
 pub(in super::super) struct ComponentFunctions {
     /// Tools, each with the function that it calls.
@@ -203,20 +203,21 @@ fn component_tool_name(component: &str, path: &[String]) -> String {
 /// parameter of an optional type may be omitted.
 fn function_arguments_schema(function: &ComponentFunc) -> Result<Value, String> {
     if function.async_() {
-        return Err("it is asynchronous (WASI 0.3)".to_owned());
+        return Err("the function is asynchronous (WASI 0.3), which is not supported".to_owned());
     }
     let (mut properties, mut required) = (Map::new(), Vec::new());
     let mut room = MAX_TYPES_PER_FUNCTION;
     for (name, ty) in function.params() {
         let schema = component_type_schema(&ty, &mut room)
-            .map_err(|why| format!("its parameter `{name}` {why}"))?;
+            .map_err(|why| format!("the parameter `{name}` {why}"))?;
         properties.insert(name.to_owned(), schema);
         if !matches!(ty, Type::Option(_)) {
             required.push(name.to_owned());
         }
     }
     for ty in function.results() {
-        component_type_schema(&ty, &mut room).map_err(|why| format!("its result {why}"))?;
+        component_type_schema(&ty, &mut room)
+            .map_err(|why| format!("the result of the function {why}"))?;
     }
     let parameters = json!({
         "type": "object",
@@ -227,14 +228,14 @@ fn function_arguments_schema(function: &ComponentFunc) -> Result<Value, String> 
     let n_bytes = parameters.to_string().len();
     if n_bytes > schema::MAX_SCHEMA_BYTES {
         return Err(format!(
-            "the schema of its arguments has {n_bytes} bytes, more than {}",
+            "the schema of the arguments has {n_bytes} bytes, more than {}",
             schema::MAX_SCHEMA_BYTES
         ));
     }
     schema::compile_json_schema_check(&parameters).map(|_| parameters)
 }
 
-/// Truncates a description to the maximum length.
+/// Truncates a tool's description to [`MAX_TOOL_DESCRIPTION_BYTES`].
 pub(super) fn truncate_description(mut text: String) -> String {
     if text.len() > MAX_TOOL_DESCRIPTION_BYTES {
         text.truncate(text.floor_char_boundary(MAX_TOOL_DESCRIPTION_BYTES - '…'.len_utf8()));

@@ -69,7 +69,7 @@ fn byte_list_to_bytes(value: &Val) -> Option<Vec<u8>> {
     bytes.collect()
 }
 
-/// Converts one value of the component model to JSON.
+/// Converts a result value of a component's function to JSON.
 fn value_to_json(value: Val) -> Value {
     if let Some(bytes) = byte_list_to_bytes(&value) {
         return Value::String(STANDARD.encode(bytes));

@@ -21,10 +21,10 @@ use super::hooks::{self, VersionedHookBinder};
 use super::host::HostState;
 use crate::point::catalog;
 
-/// Prefix of the contract's interfaces.
+/// Prefix of the full names of the plugin contract's interfaces.
 const CONTRACT_INTERFACE_PREFIX: &str = "rind:plugin/";
 
-/// Version of the current contract, which is in `wit/`.
+/// Version of the plugin contract in `wit/`, which this host implements.
 pub const CURRENT_CONTRACT_VERSION: &str =
     wit_package_version(include_str!("../../../../wit/world.wit"));
 
@@ -69,7 +69,7 @@ static SUPPORTED_CONTRACT_VERSIONS: &[ContractVersionDifferences] = &[
     next::VERSION,
 ];
 
-/// Returns the numbers of the supported versions, oldest first.
+/// Returns the supported versions of the plugin contract, oldest first.
 pub fn list_supported_versions() -> impl DoubleEndedIterator<Item = &'static str> {
     SUPPORTED_CONTRACT_VERSIONS
         .iter()
@@ -162,7 +162,7 @@ fn is_compatible_with_current_contract(version: &str) -> bool {
 }
 
 /// Checks that a version is supported. `what` names the origin of the version and begins the error,
-/// for example "it imports `rind:plugin/log@0.9.0`".
+/// for example "the component imports `rind:plugin/log@0.9.0`".
 pub(super) fn check_contract_version(what: &str, version: &str) -> Result<(), Error> {
     let refuse = |todo: &str| {
         Err(Error::Contract {
@@ -228,11 +228,11 @@ mod tests {
         };
         assert!(check_contract_version("it is here", CURRENT_CONTRACT_VERSION).is_ok());
         for newer in [later(0, 1), later(1, 0), "99.0.0".to_owned()] {
-            let error = check_contract_version("it imports `x`", &newer)
+            let error = check_contract_version("the component imports `x`", &newer)
                 .unwrap_err()
                 .to_string();
             let expected = format!(
-                "it imports `x`, which needs version {newer} of the plugin contract; this host supports {}: update Rind, or build the \
+                "the component imports `x`, which needs version {newer} of the plugin contract; this host supports {}: update Rind, or build the \
                  plugin with an SDK for a supported version",
                 list_supported_versions().collect::<Vec<_>>().join(", ")
             );

@@ -35,7 +35,7 @@ const NON_SOURCE_FILE_NAMES: [&str; 3] = ["plugin.toml", "plugin.schema.json", "
 /// component is up to date is unknown.
 const MAX_SOURCE_FILES: usize = 5_000;
 
-/// Maximum size of all source files together, in bytes.
+/// Maximum total size of a component's embedded source files, in bytes.
 const MAX_TOTAL_SOURCE_BYTES: u64 = 64 << 20;
 
 /// Maximum depth of nested directories that are searched for sources.

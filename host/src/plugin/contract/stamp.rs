@@ -32,11 +32,11 @@ const MAX_DISPLAYED_BUILD_INFO_BYTES: usize = 64;
 /// Stamp of a component: contract version, language and SDK that it was built with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComponentBuildInfo {
-    /// Version of the contract.
+    /// Version of the plugin contract that the component was built with.
     pub contract: String,
-    /// Language of the plugin.
+    /// Programming language in which the plugin is written.
     pub language: String,
-    /// Name and version of the SDK.
+    /// Name and version of the SDK that the component was built with.
     pub sdk: String,
 }
 
@@ -169,7 +169,7 @@ pub(in super::super) fn check_component_contract_versions(
     }
     for (side, name) in names {
         if let Some((_, version)) = split_interface_name(&name) {
-            check_contract_version(&format!("it {side} `{name}`"), version)?;
+            check_contract_version(&format!("the component {side} `{name}`"), version)?;
         }
     }
     Ok(first)
@@ -203,7 +203,7 @@ mod tests {
         let stamp = ComponentBuildInfo {
             contract: CURRENT_CONTRACT_VERSION.to_owned(),
             language: "python".to_owned(),
-            // Long enough that its length takes two LEB128 bytes.
+            // Text whose length takes two LEB128 bytes.
             sdk: format!("rind-sdk {}", "9".repeat(50)),
         };
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();

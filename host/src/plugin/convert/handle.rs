@@ -18,15 +18,15 @@ use crate::point::payload as p;
 /// call share the payload without a copy.
 #[derive(Clone)]
 pub(in super::super) enum GuestHandlePayload {
-    /// Payload of `context`.
+    /// Payload of the extension point `context`.
     Conversation(Arc<Vec<Message>>),
     /// Payload of the points at which messages are compacted or archived.
     Slice(Arc<p::Slice>),
-    /// Payload of `before-provider-request`.
+    /// Payload of the extension point `before-provider-request`.
     WireRequest(Arc<p::WireRequest>),
-    /// Payload of `after-provider-response`.
+    /// Payload of the extension point `after-provider-response`.
     WireResponse(Arc<p::WireResponse>),
-    /// Payload of `post-tool`.
+    /// Payload of the extension point `post-tool`.
     FinishedCall(Arc<p::FinishedCall>),
 }
 

@@ -16,7 +16,7 @@ use crate::point::payload::{Assessment, Decision, PromptPart, Tier};
 /// Maximum length of a log line or notice of a plugin, in bytes.
 const MAX_LOG_LINE_BYTES: usize = 4096;
 
-/// Maximum length of a metric name, in bytes.
+/// Maximum length of the name of a metric that a plugin records, in bytes.
 const MAX_METRIC_NAME_BYTES: usize = 128;
 
 /// Data from a guest that contains texts, which must be sanitized.

@@ -12,7 +12,7 @@ use crate::point::handle::{
 /// Maximum length of a question or of an answer, in bytes.
 pub(super) const MAX_QUESTION_OR_ANSWER_BYTES: usize = 1_000;
 
-/// Maximum length of an answer option, in bytes.
+/// Maximum length in bytes of an answer that a plugin's question offers.
 const MAX_ANSWER_OPTION_BYTES: usize = 100;
 
 /// Allowed number of answer options. The person types one digit to select an option.

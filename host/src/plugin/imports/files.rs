@@ -192,7 +192,7 @@ impl HostState {
     }
 }
 
-/// Runs file work on the blocking pool.
+/// Runs blocking operations on files on the thread pool for such work.
 pub(super) async fn run_on_blocking_pool<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FolderError> + Send + 'static,
 ) -> Result<T, FolderError> {

@@ -11,7 +11,7 @@ use super::super::convert::{self, GuestHandlePayload};
 use super::super::host::HostState;
 use crate::message::{Content, Message};
 
-/// Maximum number of messages per read.
+/// Maximum number of messages that a guest can read with one call.
 const MAX_MESSAGES_PER_READ: usize = 100;
 
 /// Maximum size in bytes of the messages that one read returns, except for a single larger message.
@@ -46,7 +46,7 @@ fn select_messages_in_range(messages: &[Message], start: u32, count: u32) -> Vec
         .collect()
 }
 
-/// Returns the size of a message in bytes.
+/// Returns the total size of a message's texts and data in bytes.
 fn message_size(message: &Message) -> usize {
     let part = |part: &Content| match part {
         Content::Text { text } | Content::Thinking { text, .. } => text.len(),

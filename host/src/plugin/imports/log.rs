@@ -8,7 +8,7 @@ use super::super::host::HostState;
 use super::super::sanitize::GuestTextSanitizer;
 use crate::point::outcome::Level;
 
-/// Maximum length of a line, in bytes.
+/// Maximum length of a line that a plugin logs, in bytes.
 pub(super) const MAX_LOG_LINE_BYTES: usize = 4096;
 
 /// Maximum number of lines per plugin and session; after that, one warning is logged and further

@@ -70,10 +70,10 @@ use crate::session as sessions;
 /// Description of the access for interfaces that contain only types.
 const TYPES_ONLY_ACCESS_DESCRIPTION: &str = "data types, no access";
 
-/// Description of the access for `files` and `wasi:filesystem`.
+/// Text for users that describes the access which `files` and `wasi:filesystem` give.
 pub(super) const FILES_ACCESS_DESCRIPTION: &str = "files in the granted folders";
 
-/// Description of the access for `http` and `wasi:http`.
+/// Text for users that describes the access which `http` and `wasi:http` give.
 const HTTP_ACCESS_DESCRIPTION: &str = "requests to the granted hosts";
 
 /// Creates the [`ImportableInterface`] of an interface that the plugin contract defines.

@@ -7,15 +7,15 @@ use super::super::host::HostState;
 use crate::grant::{Capability, ExternalCall, GrantedCapabilities, SideEffect};
 use crate::plugin::manifest::Manifest;
 
-/// Adds one interface to a linker.
+/// Function that makes an interface available to components through a linker.
 pub(super) type LinkInterfaceFn = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
-/// Requirement for importing an interface.
+/// Requirement that a plugin must meet to import an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfaceImportRequirement {
-    /// No requirement.
+    /// Every plugin may import the interface.
     Nothing,
-    /// The side effect and the capability `session`.
+    /// The side effect `session` and the capability `session` are needed.
     Session,
     /// The side effect `filesystem`. Every call checks the granted directories, so the interface is
     /// linked even if no directory is granted.
@@ -26,7 +26,7 @@ pub enum InterfaceImportRequirement {
     Call(ExternalCall),
     /// Tool names under `[external] tools`, and the capability for one tool.
     Tool,
-    /// The manifest sets `sockets` under `[compat]`.
+    /// The manifest must set `sockets` under `[compat]`.
     InertSockets,
 }
 
@@ -103,7 +103,7 @@ impl InterfaceImportRequirement {
     }
 }
 
-/// Displays the required capability as in the docs.
+/// Formats the requirement in the words of the documentation.
 impl std::fmt::Display for InterfaceImportRequirement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -118,7 +118,7 @@ impl std::fmt::Display for InterfaceImportRequirement {
     }
 }
 
-/// Limit on the use of an imported interface.
+/// Limit on the use of an interface that a plugin imports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfaceUsageLimit {
     /// Maximum number of the items that the text names.
@@ -144,11 +144,11 @@ impl std::fmt::Display for InterfaceUsageLimit {
 pub struct ImportableInterface {
     /// Name of an interface in `rind:plugin`, or a name prefix in another package.
     pub name: &'static str,
-    /// Requirement for importing the interface.
+    /// Requirement that a plugin must meet to import the interface.
     pub needs: InterfaceImportRequirement,
-    /// Short description of the access that the interface gives.
+    /// Short description, for users, of the access that the interface gives.
     pub gives: &'static str,
-    /// Limits of the import.
+    /// Limits on the use of the interface.
     pub limits: &'static [InterfaceUsageLimit],
     /// Whether a call of the import may wait for other work. While the call waits, the plugin's
     /// instance is not considered hung.
@@ -188,7 +188,7 @@ impl ImportableInterface {
         Self { waits, ..self }
     }
 
-    /// Whether the interface belongs to the contract.
+    /// Whether the interface belongs to the plugin contract `rind:plugin`.
     #[must_use]
     pub fn is_contract_interface(&self) -> bool {
         !self.name.contains(':')

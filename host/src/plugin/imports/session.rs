@@ -8,7 +8,7 @@ use crate::json;
 use crate::message::Message;
 use crate::point::handle::HostFunctionError;
 
-/// Maximum number of messages that one call returns.
+/// Maximum number of messages of the session that one call returns.
 pub(super) const MAX_MESSAGES_PER_CALL: u32 = 1000;
 
 /// Takes the last `last` messages of the conversation, computes an index with `from`, and returns

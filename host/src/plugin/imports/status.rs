@@ -19,7 +19,7 @@ pub(in super::super) struct PluginStatusLine {
 }
 
 impl PluginStatusLine {
-    /// Resets the number of changes that counts towards [`MAX_STATUS_LINE_CHANGES`].
+    /// Resets the count of status changes, which [`MAX_STATUS_LINE_CHANGES`] limits.
     pub(in super::super) fn reset_change_count(&mut self) {
         self.n_changes = 0;
     }

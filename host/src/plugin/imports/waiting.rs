@@ -19,14 +19,14 @@ use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HostFunctionError;
 use crate::point::loop_handle::{IncomingLoopMessage, LoopHostFunctions};
 
-/// Maximum number of paths of one wait.
+/// Maximum number of paths whose changes a loop can wait for with one call.
 pub(super) const MAX_PATHS_PER_WAIT: usize = 8;
 
 /// Minimum duration of a timed wait, so that a loop that requests waits of 0 ms does not keep a
 /// core busy.
 const MIN_TIMED_WAIT: Duration = Duration::from_millis(10);
 
-/// Maximum duration of a timed wait.
+/// Maximum duration of a wait for which the loop gives a time.
 const MAX_TIMED_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Interval between two checks of the watched paths.
@@ -45,7 +45,7 @@ const LOOP_TURN_LIMITS_RESET_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval after which a run of a loop that waits gets the full limits of a session again.
 const SESSION_LIMITS_RESET_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// State of one run of a loop.
+/// State of one run of a plugin's loop.
 pub(in super::super) struct PluginLoopRunState {
     handle: Arc<dyn LoopHostFunctions>,
     /// Last reported state of each path that this run has waited for.
@@ -71,7 +71,7 @@ impl PluginLoopRunState {
     }
 }
 
-/// Event that ended a wait.
+/// Event that ended the wait of a loop.
 enum LoopWakeEvent {
     Timer,
     Changed(Result<(String, u64), (String, FolderError)>),

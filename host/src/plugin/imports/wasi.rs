@@ -50,7 +50,7 @@ pub(super) fn link_wasi_filesystem(l: &mut Linker<HostState>) -> wasmtime::Resul
     })
 }
 
-/// Links sockets to a context that denies every use.
+/// Links sockets whose every use is denied, for components that import but do not need them.
 pub(super) fn link_sockets(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     let options = LinkOptions::default();
     sockets::network::add_to_linker::<HostState, WasiSockets>(

@@ -90,7 +90,7 @@ macro_rules! on_followed {
     };
 }
 
-/// Implements operations that remove the entry at a path.
+/// Implements the operations that remove the entry at a path.
 macro_rules! on_removed {
     ($($verb:literal $name:ident;)*) => {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {

@@ -29,7 +29,7 @@ const MAX_OPEN_FILES_AND_FOLDERS: usize = 128;
 
 #[derive(Default)]
 pub(in super::super) struct GuestFileHandles {
-    /// Handles by resource number.
+    /// Open handles of the guest, by resource number.
     pub(super) known: HashMap<u32, GuestFileHandle>,
     /// Number of entries in each directory that is being listed, by the resource number of the
     /// listing.
@@ -41,23 +41,23 @@ pub(in super::super) struct GuestFileHandles {
 
 #[derive(Clone)]
 pub(super) struct GuestFileHandle {
-    /// Name of the file in access records.
+    /// Name of the file or directory that access records show.
     pub(super) shown: String,
     /// Base for paths relative to this handle; `None` for a file.
     pub(super) base: Option<PathBaseFolder>,
-    /// Quota to which writes are charged.
+    /// Counter of the data directory's usage, to which writes are charged; `None` elsewhere.
     pub(super) usage: Option<Arc<DataFolderUsage>>,
 }
 
-/// Intended operation on a path.
+/// Operation that a guest wants to perform on a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathOperation {
     Read,
-    /// Change an existing file.
+    /// Changes an existing file.
     Write,
-    /// Create a directory entry.
+    /// Creates a file, directory or link.
     Add,
-    /// Remove a directory entry.
+    /// Removes a file, directory or link.
     Remove,
 }
 

@@ -20,7 +20,7 @@ use crate::point::handle::HostFunctionError;
 /// Name of the contract's interface that this module implements.
 const WEBSOCKET_INTERFACE_NAME: &str = "websocket";
 
-/// Connections of one run of a loop.
+/// WebSocket connections that one run of a loop has opened.
 #[derive(Debug, Default)]
 pub(super) struct LoopRunWebSockets {
     open: BTreeMap<u32, Arc<WebSocketConnection>>,

@@ -28,15 +28,15 @@ use crate::point::handle::AgentHandle;
 
 /// Plugin whose manifest was read and whose settings fit it.
 pub struct PluginWithCheckedSettings {
-    /// Manifest of the plugin.
+    /// Manifest of the plugin, as read from `plugin.toml`.
     pub manifest: Manifest,
-    /// Trust of the plugin.
+    /// Trust level of the plugin.
     pub trust: Trust,
-    /// Folder of the plugin.
+    /// Folder from which the plugin is loaded.
     pub folder: PathBuf,
     /// Content of the folder in memory, if the plugin is read from there instead of from disk.
     pub held: Option<Arc<InMemoryFolder>>,
-    /// Prompt templates of the plugin.
+    /// Prompt templates that the plugin provides.
     pub prompts: Arc<[PromptTemplateFile]>,
     /// Maximum linear memory of one instance, in bytes.
     pub memory_limit: u64,

@@ -19,9 +19,9 @@ use crate::point::registry::{DEFAULT_HOOK_PRIORITY, HookSpec};
 /// Plugin with the decisions on its permissions, before it gets access to resources.
 pub struct PluginWithPermissionDecision {
     listed: PluginWithListedTools,
-    /// Requested permissions.
+    /// Permissions that the plugin requests.
     pub request: GrantRequest,
-    /// Decision on the request.
+    /// Decision on the permissions in `request`.
     pub decision: GrantDecision,
     /// Location of the policy's rule that mutes the plugin: its questions to the user are not
     /// shown. `None` if no rule mutes it.

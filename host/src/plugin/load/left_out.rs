@@ -44,11 +44,11 @@ impl SkippedPlugin {
 /// Reason why a plugin does not run.
 #[derive(Debug)]
 pub enum PluginSkipReason {
-    /// Loading failed.
+    /// Loading of the plugin failed with this error.
     Failed(Error),
     /// Another plugin, which is more trusted or found earlier, has the same name.
     Shadowed {
-        /// Folder of the other plugin.
+        /// Folder of the other plugin, which is used instead.
         by: PathBuf,
     },
     /// The operator's settings disable the plugin.

@@ -109,7 +109,7 @@ fn list_granted_folders(
     GrantedFolders::new(granted, places)
 }
 
-/// Plugin that is ready to run.
+/// Plugin that is linked with its granted permissions and ready to run.
 pub struct LoadedPlugin {
     decided: PluginWithPermissionDecision,
     resources: PluginAccessibleResources,
@@ -166,7 +166,7 @@ impl LoadedPlugin {
         }
     }
 
-    /// Returns the granted permissions.
+    /// Returns the permissions that the plugin was granted.
     #[must_use]
     pub fn granted_capabilities(&self) -> &Arc<GrantedCapabilities> {
         self.resources.granted_capabilities()

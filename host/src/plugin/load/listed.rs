@@ -58,11 +58,11 @@ pub struct PluginWithListedTools {
     /// Interfaces of Rind's plugin contract that the component exports, without package and
     /// version.
     pub exports: Vec<String>,
-    /// Stamp of the component.
+    /// Build information that the SDK wrote into the component; `None` if it has none.
     pub stamp: Option<ComponentBuildInfo>,
-    /// Tools of the plugin.
+    /// Tools that the component lists.
     pub tools: Vec<ToolSpec>,
-    /// Slash commands of the plugin.
+    /// Slash commands that the component lists.
     pub commands: Vec<CommandSpec>,
     /// Time that loading took, without the time in which the operator answered questions.
     pub load_time: Duration,

@@ -33,7 +33,7 @@ pub struct PluginLoadOptions {
     pub held: Option<Arc<InMemoryFolder>>,
     /// Installed plugins, each with its verified files.
     pub installed: Vec<InstalledPlugin>,
-    /// Folder of the compile cache.
+    /// Folder in which compiled components are cached.
     pub cache: PathBuf,
     /// File with the key that authenticates the entries of the compile cache.
     pub cache_key: PathBuf,
@@ -48,7 +48,7 @@ pub struct PluginLoadOptions {
     /// Whether to report plugins that the settings configure but that were not found. Set to false
     /// if only some of the plugin folders are searched.
     pub expects_installed: bool,
-    /// Settings by plugin name.
+    /// Settings of plugins, keyed by the plugin's name.
     pub settings: BTreeMap<String, PluginSettings>,
     /// Settings of the project's own plugins, which the project itself may set. For a plugin that
     /// is not listed here, `settings` apply.
@@ -59,7 +59,7 @@ pub struct PluginLoadOptions {
     pub project_written: Config,
     /// Options for decisions on the plugins' permissions.
     pub grants: GrantOptions,
-    /// The folder that the agent works in.
+    /// Folder that the agent works in.
     pub workspace: PathBuf,
     /// Rind's own folders, to which no grant gives access.
     pub protected: Vec<PathBuf>,

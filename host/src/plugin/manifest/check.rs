@@ -167,7 +167,7 @@ impl Manifest {
         let n_requested = self.requested_permissions().len();
         if n_requested > MAX_REQUESTED_PERMISSIONS {
             return Err(format!(
-                "it asks for {n_requested} permissions; at most {MAX_REQUESTED_PERMISSIONS} are allowed, so that the operator can read the question about them"
+                "the plugin asks for {n_requested} permissions; at most {MAX_REQUESTED_PERMISSIONS} are allowed, so that the operator can read the question about them"
             ));
         }
         let tools = self.external.iter().flat_map(|section| &section.tools);
@@ -378,11 +378,12 @@ fn check_tool_options(name: &str, options: &ToolOptions) -> Result<(), String> {
             Err("`idempotent` and `check` exclude each other; remove one".to_owned())
         }
         Some(check) if check == name => {
-            Err("`check` names the tool itself; name another one that only looks".to_owned())
+            Err("`check` names the tool itself; name another tool that only reads".to_owned())
         }
-        None if !options.idempotent => {
-            Err("it says nothing; set `idempotent = true` or `check`, or remove it".to_owned())
-        }
+        None if !options.idempotent => Err(
+            "the section is empty; set `idempotent = true` or `check`, or remove the section"
+                .to_owned(),
+        ),
         _ => Ok(()),
     }
 }

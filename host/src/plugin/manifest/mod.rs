@@ -45,7 +45,7 @@ pub struct Manifest {
     /// skills.
     #[serde(default)]
     pub component: Option<String>,
-    /// Side effects that the plugin declares.
+    /// Side effects that the plugin declares, such as `network` or `session`.
     #[serde(default)]
     pub side_effects: Vec<SideEffect>,
     /// Trust level of the plugin. It applies only if it is lower than the trust level of the
@@ -65,7 +65,7 @@ pub struct Manifest {
     /// Requested use of the model, of subagents and of tools; needs the side effect `external`.
     #[serde(default)]
     pub external: Option<External>,
-    /// Limits of memory and time.
+    /// Limits on the memory, time, files and HTTP requests of the plugin.
     #[serde(default)]
     pub limits: Limits,
     /// JSON Schema of the plugin's settings.
@@ -144,7 +144,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Whether the manifest declares a side effect.
+    /// Whether the manifest declares the side effect `effect`.
     #[must_use]
     pub fn has_side_effect(&self, effect: SideEffect) -> bool {
         self.side_effects.contains(&effect)

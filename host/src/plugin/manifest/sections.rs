@@ -56,15 +56,15 @@ pub struct HookOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filesystem {
-    /// Folders to read.
+    /// Folders that the plugin requests to read.
     #[serde(default)]
     pub read: Vec<GrantableFolder>,
-    /// Folders to read and write.
+    /// Folders that the plugin requests to read and write.
     #[serde(default)]
     pub write: Vec<GrantableFolder>,
 }
 
-/// `[network]`: requested hosts.
+/// `[network]`: hosts to which the plugin requests connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
@@ -72,7 +72,7 @@ pub struct Network {
     /// `:port` selects another port, and `*` matches any host.
     #[serde(default)]
     pub hosts: Vec<HostPattern>,
-    /// Hosts at loopback, private or link-local addresses.
+    /// Hosts at loopback, private or link-local addresses, written as in `hosts`.
     #[serde(default)]
     pub private: Vec<HostPattern>,
     /// Headers that the host adds to requests, such as one that carries an API key.
@@ -115,7 +115,7 @@ pub struct Limits {
     /// Maximum linear memory of an instance, over all its memories, such as `"64MiB"`.
     #[serde(default, with = "bytes")]
     pub memory: Option<u64>,
-    /// Deadline of one call, such as `"5s"` or `"500ms"`.
+    /// Deadline of one call of the plugin, such as `"5s"` or `"500ms"`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
     /// Maximum total size of the files in the plugin's `data` directory, such as `"64MiB"`.
@@ -125,7 +125,7 @@ pub struct Limits {
     /// Maximum number of files and directories in the plugin's `data` directory. Default: 10,000;
     /// at most 100,000.
     pub files: Option<u64>,
-    /// Maximum number of HTTP requests in one session.
+    /// Maximum number of HTTP requests that the plugin may send in one session.
     pub requests: Option<u32>,
 }
 
@@ -133,9 +133,9 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionPointDeclaration {
-    /// Kind of the point.
+    /// Kind of the point: gate, mutate, collect or observe.
     pub kind: ExtensionPointKind,
-    /// Purpose of the point.
+    /// Purpose of the point, in words. Default: empty.
     #[serde(default)]
     pub description: String,
     /// Names of the plugins that may call the point, in addition to its owner. Default: none.
@@ -143,10 +143,10 @@ pub struct ExtensionPointDeclaration {
     /// passes.
     #[serde(default)]
     pub callers: Vec<String>,
-    /// JSON Schema of the payload, an object. Default: anything.
+    /// JSON Schema, as an object, of the payload that callers pass. Default: any value.
     #[serde(default)]
     pub payload: Option<Value>,
-    /// JSON Schema of the result, an object. Default: anything.
+    /// JSON Schema, as an object, of the answers of implementers. Default: any value.
     #[serde(default)]
     pub result: Option<Value>,
 }
@@ -173,7 +173,7 @@ pub struct Compat {
     pub sockets: Option<SocketCompatMode>,
 }
 
-/// The only value of `[compat] sockets`.
+/// Value of `[compat] sockets`; `inert` is the only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketCompatMode {

@@ -44,7 +44,7 @@ side_effects = ["none", "session"] => `none` cannot be combined with others
 [limits]⏎memory = "18446744073709551615KiB" => is not a size
 [limits]⏎timeout = "0s" => a time of 0 would stop
 [limits]⏎timeout = "5" => is not a time like "5s"
-[tools.t] => [tools.t]: it says nothing; set `idempotent = true` or `check`
+[tools.t] => [tools.t]: the section is empty; set `idempotent = true` or `check`
 [tools.t]⏎idempotent = true⏎check = "c" => [tools.t]: `idempotent` and `check` exclude each other
 [tools.t]⏎check = "t" => [tools.t]: `check` names the tool itself
 [tools.t]⏎check = "a\n" => is not a valid tool name
@@ -142,7 +142,10 @@ fn too_many_requested_permissions_are_refused() {
     };
     asking(32).unwrap();
     let refusal = asking(33).unwrap_err().to_string();
-    assert!(refusal.contains("it asks for 33 permissions"), "{refusal}");
+    assert!(
+        refusal.contains("the plugin asks for 33 permissions"),
+        "{refusal}"
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(super) struct PluginCallClock {
     pub(super) held: OnceLock<Arc<UserWaitStopwatch>>,
 }
 
-/// Reason why the clock is stopped.
+/// Reason why the clock that measures a plugin's call is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallClockStopReason {
     /// The call waits for another call of the same plugin.

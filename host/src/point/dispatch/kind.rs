@@ -8,9 +8,9 @@ use crate::point::failure::OnFailure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExtensionPointKind {
-    /// Hooks may refuse the value.
+    /// Hooks may refuse the value that they receive.
     Gate,
-    /// Hooks may change the value.
+    /// Hooks may change the value that they receive.
     Mutate,
     /// Hooks contribute additional values.
     Collect,

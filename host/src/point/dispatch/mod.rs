@@ -59,7 +59,7 @@ pub struct HookDispatcher {
 type RunningBackgroundHooks = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
 
 impl HookDispatcher {
-    /// Creates a dispatcher over `registry` that reports to `sink`.
+    /// Creates a dispatcher that calls the hooks in `registry` and reports the calls to `sink`.
     #[must_use]
     pub fn new(registry: Arc<HookRegistry>, sink: Arc<dyn DispatchReportSink>) -> Self {
         let quarantine = Arc::new(QuarantinedHooks::default());
@@ -133,7 +133,7 @@ impl HookDispatcher {
         running.iter().map(|(spec, _)| spec.deadline).max()
     }
 
-    /// Calls the hooks of a built-in point.
+    /// Calls the hooks of the built-in point `P` with a payload, and combines their outcomes.
     pub fn dispatch<P: ExtensionPoint>(
         &self,
         caller: &Caller,

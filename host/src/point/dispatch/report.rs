@@ -153,7 +153,7 @@ fn check_outcome_rights(merged: &MergedOutcome, may: &[String]) -> Result<(), St
     match done.find(|right| !may.iter().any(|name| name == right)) {
         None => Ok(()),
         Some(right) => Err(format!(
-            "it uses the right `{right}`, but its `may` allows only {may:?}"
+            "the hook uses the right `{right}`, but its `may` allows only {may:?}"
         )),
     }
 }

@@ -15,16 +15,16 @@ use crate::point::trace::TraceOutcome;
 /// Text from a plugin, with the plugin's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginAttributedText {
-    /// Name of the plugin.
+    /// Name of the plugin that wrote the text.
     pub plugin: Arc<str>,
-    /// Text of the plugin.
+    /// Text that the plugin wrote.
     pub text: String,
 }
 
-/// Combined verdict of all hooks.
+/// Combined verdict of all hooks that a dispatch called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CombinedHookVerdict {
-    /// No hook objects.
+    /// No hook has an objection to the value.
     #[default]
     Pass,
     /// The user must be asked first. Contains the reason of every hook that requires this.
@@ -34,16 +34,16 @@ pub enum CombinedHookVerdict {
     Block(PluginAttributedText),
 }
 
-/// Outcome of a dispatch.
+/// Combined outcome of all hooks that a dispatch called.
 #[derive(Clone, Debug)]
 pub struct HookDispatchResult<T> {
     /// Payload after the changes of all hooks.
     pub value: T,
-    /// Verdict of the hooks.
+    /// Combined verdict of the hooks on the value.
     pub verdict: CombinedHookVerdict,
     /// Messages to add to the conversation, in order, each with the name of its plugin.
     pub inject: Vec<(Arc<str>, Injection)>,
-    /// Warnings for the model, in order.
+    /// Warnings for the model, in the order of the hooks.
     pub notes: Vec<PluginAttributedText>,
 }
 

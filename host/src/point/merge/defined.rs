@@ -43,12 +43,12 @@ impl MergeIntoPayload<PluginDefinedPointPayload> for PluginDefinedPointOutcome {
             }
             (PluginDefinedPointVerdict::Ask(_), _) => {
                 return Err(format!(
-                    "it answered `ask`, which is not possible at {kind} points"
+                    "the hook answered `ask`, which is not possible at {kind} points"
                 ));
             }
             (PluginDefinedPointVerdict::Block(_), _) => {
                 return Err(format!(
-                    "it answered `block`, which is not possible at {kind} points"
+                    "the hook answered `block`, which is not possible at {kind} points"
                 ));
             }
         }

@@ -16,7 +16,7 @@ impl MergeIntoPayload<p::TextDelta> for o::DeltaOutcome {
     ) -> Result<(), String> {
         if payload.is_last && self.keep > 0 {
             return Err(format!(
-                "its `keep` holds back {} bytes of the last piece of text, after which no more text follows",
+                "the `keep` of the hook holds back {} bytes of the last piece of text, after which no more text follows",
                 self.keep
             ));
         }

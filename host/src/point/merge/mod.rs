@@ -63,19 +63,19 @@ impl MergeEnv<'_> {
 /// with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookObjection {
-    /// Asks the user before the turn continues.
+    /// Asks the user, with this reason, before the turn continues.
     Ask(String),
     Block(String),
 }
 
-/// Result of merging one outcome.
+/// Result of merging the outcome of one hook into the payload.
 #[derive(Clone, Debug, Default)]
 pub struct MergedOutcome {
     /// Objection of the hook; `None` means that it accepts the value.
     pub answer: Option<HookObjection>,
     /// Note for the model about a tool call; `None` at all other points.
     pub note: Option<String>,
-    /// Messages to add to the conversation.
+    /// Messages that the hook adds to the conversation.
     pub inject: Vec<o::Injection>,
     /// Names of the rights that the outcome's changes to the payload require, such as `text` for a
     /// changed text.

@@ -194,7 +194,7 @@ fn has_same_owner(_: &Path, _: &Path) -> bool {
 }
 
 struct ContextFileReader<'r> {
-    /// The workspace, with symlinks resolved.
+    /// Path of the workspace, with symlinks resolved.
     workspace: PathBuf,
     rules: &'r ContextFileReadPolicy,
     found: ContextFilePromptParts,
@@ -305,7 +305,7 @@ impl<'r> ContextFileReader<'r> {
         }
     }
 
-    /// Reads a file and its imports.
+    /// Reads a context file and the files that it imports.
     fn read_context_file(&mut self, place: ContextFileToRead<'_>, depth: usize) {
         let read = match read_markdown_in_folder(place.boundary, place.path) {
             Ok(read) => read,

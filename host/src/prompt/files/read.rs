@@ -10,11 +10,11 @@ use super::MAX_CONTEXT_FILE_BYTES;
 /// Text of a context file, and facts about how it was read.
 pub(super) struct ContextFileText {
     pub(super) text: String,
-    /// Path with symlinks resolved.
+    /// Path of the file, with symlinks resolved.
     pub(super) real: PathBuf,
     /// Whether the text was truncated because the file was longer than the limit.
     is_cut: bool,
-    /// Whether invalid UTF-8 was replaced.
+    /// Whether invalid UTF-8 in the file was replaced.
     is_mended: bool,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn read_markdown_in_folder(
     }
     // Accept only regular files: reading a pipe or a device could block or never end.
     if !fs::metadata(&real).is_ok_and(|meta| meta.is_file()) {
-        return Err("it is not a file".to_owned());
+        return Err("the path is not a file".to_owned());
     }
     let mut bytes = Vec::new();
     fs::File::open(&real)
@@ -97,7 +97,7 @@ pub(super) fn read_markdown_in_folder(
         })
         .map_err(|e| e.to_string())?;
     if bytes.contains(&0) {
-        return Err("it is not text".to_owned());
+        return Err("the file is not text".to_owned());
     }
     let is_long = bytes.len() > MAX_CONTEXT_FILE_BYTES;
     if is_long {

@@ -25,11 +25,11 @@ use compare::{compare_prompt_parts, find_first_invalid_breakpoint};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheBreakpoint {
-    /// After the tool definitions.
+    /// Breakpoint after the tool definitions.
     Tools,
-    /// After the stable tier.
+    /// Breakpoint after the stable tier of the system prompt.
     Stable,
-    /// After the context tier.
+    /// Breakpoint after the context tier of the system prompt.
     Context,
     /// After the last message, and so after the volatile tier, which precedes the messages.
     Conversation,
@@ -46,7 +46,7 @@ impl CacheBreakpoint {
     }
 }
 
-/// Change of a part since the previous turn.
+/// Change of a part of the system prompt since the previous turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PromptPartChange {
@@ -62,7 +62,7 @@ pub struct PromptPartComparison {
     /// Part in the current turn; for a removed part, the part in the previous turn.
     #[serde(flatten)]
     pub part: PromptRow,
-    /// Change since the previous turn.
+    /// Change of the part since the previous turn.
     pub change: PromptPartChange,
 }
 
@@ -70,7 +70,7 @@ pub struct PromptPartComparison {
 /// are invalid as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InvalidBreakpoint {
-    /// First invalid breakpoint.
+    /// First breakpoint up to which the cached request is no longer valid.
     pub border: CacheBreakpoint,
     /// Causes of the invalidation, as phrases for the user.
     pub by: Vec<String>,
@@ -88,11 +88,11 @@ pub struct RequestChangingHook {
 /// Tokens that one step of a turn used, with the model and the tools of its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepUsage {
-    /// Number of the step.
+    /// Number of the step within the turn.
     pub step: u32,
     /// Name of the requested model.
     pub model: String,
-    /// Hash of the tool definitions.
+    /// Hash of the tool definitions in the request.
     pub tools: String,
     /// Names of the tools; empty if the session was written by a version that did not record them.
     #[serde(skip)]
@@ -103,11 +103,11 @@ pub struct StepUsage {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TurnPromptReport {
-    /// Number of the turn.
+    /// Number of the turn in the session.
     pub turn: u32,
     /// Start of the turn, in milliseconds since 1970.
     pub time: i64,
-    /// Input of the turn.
+    /// Input text of the turn.
     pub input: String,
     /// Parts of the system prompt in order; removed parts come last.
     pub parts: Vec<PromptPartComparison>,
@@ -120,7 +120,7 @@ pub struct TurnPromptReport {
     pub rewrites: Vec<RequestChangingHook>,
     /// Steps of the turn, in order.
     pub steps: Vec<StepUsage>,
-    /// Sum of the usage of all steps.
+    /// Tokens that all steps of the turn used.
     pub usage: Usage,
 }
 
@@ -139,7 +139,7 @@ pub fn build_turn_prompt_reports(entries: &[Entry]) -> Vec<TurnPromptReport> {
 struct PreviousTurnPromptState {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
-    /// Last step of any earlier turn.
+    /// Last step before the current turn, in any turn.
     step: Option<StepUsage>,
 }
 

@@ -17,7 +17,7 @@ use super::{Error, ModelApiFormat, Request, RequestImagesByBlobId};
 
 pub(super) use stream::AnthropicStreamDecoder;
 
-/// URL of the public API.
+/// Base URL of Anthropic's public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
 
 /// Version of the API that each request names in a header.

@@ -20,7 +20,7 @@ use super::{Error, ModelApiFormat, Request, RequestImagesByBlobId};
 
 pub(super) use stream::GeminiStreamDecoder;
 
-/// URL of the public API.
+/// Base URL of the public Gemini API.
 pub const DEFAULT_URL: &str = "https://generativelanguage.googleapis.com";
 
 /// The `generateContent` format. Base URLs with and without `/v1beta` are equivalent.

@@ -17,13 +17,13 @@ use super::{Error, ModelApiFormat, Request, RequestImagesByBlobId};
 
 pub(super) use stream::{ChatCompletionsStreamDecoder, http_status_of_stream_error};
 
-/// URL of the public API.
+/// Base URL of OpenAI's public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
 
-/// URL on which Ollama listens.
+/// Base URL of an Ollama server on this machine, at its default port.
 pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 
-/// URL of the public API of OpenRouter.
+/// Base URL of OpenRouter's public API.
 pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 
 /// The chat completions format. The base URL of most servers ends in `/v1`.

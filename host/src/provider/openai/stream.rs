@@ -59,7 +59,7 @@ pub(in crate::provider) struct ChatCompletionsStreamDecoder {
     is_done: bool,
 }
 
-/// A call that may still receive deltas.
+/// Tool call that is still being received in pieces.
 struct UnfinishedChatToolCall {
     index: Option<u64>,
     id: String,

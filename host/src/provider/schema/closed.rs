@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// Keywords whose value is one schema.
+/// JSON Schema keywords whose value is one schema.
 const SINGLE_SCHEMA_KEYWORDS: [&str; 3] = ["items", "not", "contains"];
 
-/// Keywords whose value is a list of schemas.
+/// JSON Schema keywords whose value is a list of schemas.
 const SCHEMA_LIST_KEYWORDS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 
 /// Keywords of JSON Schema whose value maps names to schemas.

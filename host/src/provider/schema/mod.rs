@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub use closed::is_strict_schema;
 
-/// Subset of JSON Schema that a wire accepts.
+/// Subset of JSON Schema that a wire format accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonSchemaSubset {
     /// JSON Schema 2020-12 without `oneOf`, `anyOf` or `allOf` at the root (Anthropic).

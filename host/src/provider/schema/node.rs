@@ -18,7 +18,7 @@ use super::flat::{add_or_merge_schema_keyword, flatten_schema};
 /// exponentially.
 const MAX_REDUCED_SCHEMAS_PER_TOOL: usize = 2000;
 
-/// Maximum nesting of the written schema.
+/// Maximum nesting depth of a reduced schema.
 const MAX_REDUCED_SCHEMA_DEPTH: usize = 24;
 
 /// Maximum number of enum values to list in the description if the wire does not support the enum.
@@ -66,7 +66,7 @@ pub(super) struct JsonSchemaReducer<'a> {
     root: &'a Value,
     pub(super) level: JsonSchemaSubset,
     n_left: usize,
-    /// References that were resolved to reach the current schema.
+    /// References (`$ref`) that were resolved to reach the current schema.
     open: Vec<String>,
 }
 

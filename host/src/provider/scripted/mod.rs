@@ -57,7 +57,7 @@ use super::{Error, Finish, Provider, Request, RequestImagesByBlobId, Response, S
 use crate::lock::lock_ignoring_poison;
 use crate::message::Usage;
 
-/// Name of the provider.
+/// Name of the scripted provider, as in `--provider`.
 pub const SCRIPTED_PROVIDER_NAME: &str = super::select::SCRIPTED_PROVIDER_NAME;
 
 /// Script that is used if nothing is configured.

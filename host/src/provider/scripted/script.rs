@@ -21,7 +21,7 @@ pub struct Script {
     pub replies: Vec<Reply>,
 }
 
-/// Reply to one request.
+/// Reply of the simulated model to one request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
@@ -60,7 +60,7 @@ pub struct ReplyCondition {
     pub step: Option<u32>,
 }
 
-/// A tool call in a reply.
+/// Tool call in a reply of the simulated model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedToolCall {
@@ -75,13 +75,13 @@ pub struct ScriptedToolCall {
     pub arguments: Value,
 }
 
-/// Failure to simulate.
+/// Failure of a request that the scripted provider simulates.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyError {
-    /// HTTP status of the failure.
+    /// HTTP status of the simulated answer.
     pub status: u16,
-    /// Error message of the server.
+    /// Error message in the simulated answer.
     pub message: String,
 }
 
@@ -138,7 +138,7 @@ impl Reply {
         Self::default().with_tool_call(name, arguments)
     }
 
-    /// Adds a tool call.
+    /// Adds a tool call to the reply.
     #[must_use]
     pub fn with_tool_call(mut self, name: impl Into<String>, arguments: Value) -> Self {
         self.tool_calls.push(ScriptedToolCall {

@@ -33,22 +33,22 @@ use super::{ClaudeHook, ClaudeHookEvent, ClaudeHookMatcher};
 use crate::json::UniqueKeysJsonValue;
 use crate::near::find_nearest_name;
 
-/// Default timeout of a hook, in seconds.
+/// Default timeout of a Claude Code hook, in seconds.
 const DEFAULT_HOOK_TIMEOUT_SECONDS: u64 = 60;
 
-/// Maximum timeout of a hook, in seconds.
+/// Maximum timeout of a Claude Code hook, in seconds.
 const MAX_HOOK_TIMEOUT_SECONDS: u64 = 600;
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of a file with Claude Code hooks, in bytes.
 const MAX_HOOKS_FILE_BYTES: u64 = 1 << 20;
 
 /// Supported keys of a group of hooks, which share one matcher.
 const HOOK_GROUP_KEYS: [&str; 2] = ["hooks", "matcher"];
 
-/// Supported keys of a hook.
+/// Keys of a hook that Rind supports.
 const SUPPORTED_HOOK_KEYS: &[&str] = &["type", "command", "args", "timeout", "statusMessage"];
 
-/// Hooks that were read from a file.
+/// Hooks that were read from one file with Claude Code hooks.
 #[derive(Debug, Default)]
 pub struct ClaudeHooks {
     /// Supported hooks, as scripts.
@@ -105,7 +105,7 @@ pub fn parse_project_hooks(
 ) -> Result<ClaudeHooks, String> {
     if text.len() as u64 > MAX_HOOKS_FILE_BYTES {
         return Err(format!(
-            "{}: it has more than {MAX_HOOKS_FILE_BYTES} bytes",
+            "{}: the file has more than {MAX_HOOKS_FILE_BYTES} bytes",
             path.display()
         ));
     }

@@ -40,7 +40,7 @@ pub(super) use tools::{claude_tool_name as tool_name, rind_tool_name as own_tool
 #[derive(Clone, Debug)]
 enum ClaudeHookMatcher {
     All,
-    /// Exact names.
+    /// Names of which one must be equal to the tested name.
     Names(Vec<String>),
     /// A regular expression that may match anywhere in the name.
     Pattern(Regex),
@@ -83,7 +83,7 @@ impl ClaudeHookMatcher {
 pub(super) struct ClaudeHook {
     pub(super) event: ClaudeHookEvent,
     matcher: ClaudeHookMatcher,
-    /// Text of the matcher in the file.
+    /// Text of the matcher, as written in the file.
     matcher_text: String,
 }
 

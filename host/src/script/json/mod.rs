@@ -81,15 +81,15 @@ pub(super) struct ScriptHookCall<P> {
     id: Option<u64>,
     /// Name of the script in the settings.
     hook: String,
-    /// Name of the point.
+    /// Name of the extension point at which the script is called.
     point: String,
-    /// Session id.
+    /// Id of the session.
     session: String,
     /// Number of the turn within the session, from 1; 0 outside a turn.
     turn: u32,
     /// Number of the step within the turn, from 1; 0 outside a step.
     step: u32,
-    /// `main`, or the id of a subagent.
+    /// Agent in which the hook is called: `main`, or the id of a subagent.
     agent: String,
     /// 0 for the main agent, one more for each level of subagent.
     depth: u32,
@@ -101,12 +101,12 @@ pub(super) struct ScriptHookCall<P> {
     usage: Usage,
     /// Cost of this turn so far in US dollars, as far as prices are known.
     cost_usd: f64,
-    /// Tool calls made so far in this turn.
+    /// Number of tool calls made so far in this turn.
     tool_calls: u32,
     /// Id of the tool call that the hook is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
-    /// Payload of the point.
+    /// Payload of the extension point: the value that the hook judges, changes or observes.
     payload: P,
 }
 

@@ -55,7 +55,7 @@ impl<T, A: IntoHostOutcome<T>> IntoHostOutcome<Vec<T>> for Vec<A> {
     }
 }
 
-/// Text of one short line.
+/// Text on one line, truncated if it is longer than 2048 bytes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(in super::super) struct Line(String);
@@ -149,16 +149,16 @@ outcomes! {
     Observed {}
     /// Outcome of a hook on incoming text.
     InputOutcome {
-        /// Text that replaces the input.
+        /// Text that replaces the input; absent to keep it.
         text: Option<String>,
-        /// Messages to add.
+        /// Messages to add to the conversation.
         inject: Vec<Injection>,
-        /// Reason to refuse the turn.
+        /// Reason to refuse the turn; absent to accept it.
         block: Option<Line>,
     }
-    /// Outcome of a hook on the assessment.
+    /// Outcome of a hook on the assessment of the turn's input.
     AssessmentOutcome {
-        /// Replacement for the assessment.
+        /// Assessment that replaces the current one; absent to keep it.
         assessment: Option<Assessment>,
     }
     /// Outcome of a hook that contributes to the system prompt.
@@ -175,17 +175,17 @@ outcomes! {
     }
     /// Outcome of a hook that may change one text and nothing else.
     TextOutcome {
-        /// Text that replaces the original.
+        /// Text that replaces the one in the payload; absent to keep it.
         text: Option<String>,
     }
     /// Outcome of a hook on the messages of one request.
     ContextOutcome {
-        /// Edits in order, which apply to this request only.
+        /// Edits of the messages, in order. They apply to this request only.
         edits: Vec<MessageEdit>,
     }
     /// Outcome of a hook on a request to the model.
     RequestOutcome {
-        /// Model to use.
+        /// Name of the model to use for this request; absent to keep the current one.
         model: Option<String>,
         /// Sampling temperature, from 0 to 2.
         temperature: FloatChange,
@@ -193,7 +193,7 @@ outcomes! {
         max_tokens: CountChange,
         /// Names of the tools that the model may use.
         tools: NamesChange,
-        /// Messages to add.
+        /// Messages to add to the conversation.
         inject: Vec<Injection>,
         /// Reason to refuse the request; the turn ends.
         block: Option<Line>,
@@ -205,7 +205,7 @@ outcomes! {
     }
     /// Outcome of a hook on the model's answer.
     ReplyOutcome {
-        /// Text that replaces the message's text.
+        /// Text that replaces the text of the answer; absent to keep it.
         text: Option<String>,
         /// Messages to add; a message asks the model for another step.
         inject: Vec<Injection>,
@@ -223,23 +223,23 @@ outcomes! {
     ResultOutcome {
         /// Text or parts that replace the content of the result.
         content: Option<Content>,
-        /// Mark the result as an error, or not.
+        /// Whether to mark the result as an error; absent to keep its mark.
         is_error: Option<bool>,
         /// Messages to add after the results of this step.
         inject: Vec<Injection>,
     }
     /// Outcome of a hook on text that arrived during a turn.
     SteeringOutcome {
-        /// Action for the text.
+        /// Action for the text: use it unchanged, replace it or drop it.
         action: SteeringAction,
-        /// Messages to add.
+        /// Messages to add to the conversation.
         inject: Vec<Injection>,
     }
-    /// Outcome of a hook before reflection.
+    /// Outcome of a hook before the answer is judged (reflection).
     ReflectionOutcome {
-        /// Text that replaces the draft.
+        /// Text that replaces the draft of the answer; absent to keep it.
         draft: Option<String>,
-        /// Criteria to add for the reflection.
+        /// Criteria for a good answer, to add to those of the reflection.
         criteria: Vec<String>,
         /// Verdict that replaces the built-in reflection.
         verdict: VerdictChange,
@@ -249,16 +249,16 @@ outcomes! {
         /// Verdict that replaces the earlier one.
         verdict: VerdictChange,
     }
-    /// Outcome of a hook on the output.
+    /// Outcome of a hook on the output of a turn.
     OutputOutcome {
-        /// Text that replaces the original.
+        /// Text that replaces the output; absent to keep it.
         text: Option<String>,
-        /// Reason to withhold the output.
+        /// Reason to withhold the output; absent to show it.
         block: Option<Line>,
     }
     /// Outcome of a hook on text while it is streamed.
     DeltaOutcome {
-        /// Text that replaces all of `text`.
+        /// Text that replaces all of the payload's `text`; absent to keep it.
         text: Option<String>,
         /// Number of bytes at the end of the text that are not shown yet.
         keep: u32,
@@ -273,69 +273,69 @@ outcomes! {
 }
 
 choices! {
-    /// A change of an optional number with a fraction.
+    /// Change of an optional number, which may have a fraction.
     FloatChange {
-        /// Leave it as it is.
+        /// Keeps the current value.
         Keep,
-        /// Remove the value: the provider decides.
+        /// Removes the value, so that the provider decides.
         Unset;
-        /// Set this value.
+        /// Sets this value.
         Set(f64),
     }
-    /// A change of an optional count.
+    /// Change of an optional whole number.
     CountChange {
-        /// Leave it as it is.
+        /// Keeps the current value.
         Keep,
-        /// Remove the value: the provider decides.
+        /// Removes the value, so that the provider decides.
         Unset;
-        /// Set this value.
+        /// Sets this value.
         Set(u32),
     }
-    /// A change of a list of names.
+    /// Change of a list of names.
     NamesChange {
-        /// Leave it as it is.
+        /// Keeps the current value.
         Keep,
-        /// Remove all names.
+        /// Removes all names.
         Unset;
-        /// Keep only these names.
+        /// Keeps only these names.
         Set(Vec<String>),
     }
     /// Verdict of a hook on a tool call.
     CallVerdict {
-        /// No objection.
+        /// No objection to the tool call.
         Pass;
-        /// Run the call with these arguments, which must fit the schema of the tool.
+        /// Runs the call with these arguments, which must fit the schema of the tool.
         Change(Object),
-        /// Ask the user first, for this reason.
+        /// Asks the user, with this reason, before the call runs.
         Ask(Line),
-        /// Refuse the call, for this reason.
+        /// Refuses the call, for this reason.
         Block(Line),
     }
     /// Action for text that arrived during a turn.
     SteeringAction {
-        /// Use the text unchanged.
+        /// Uses the text unchanged.
         Pass;
-        /// Use this text instead.
+        /// Uses this text instead.
         Replace(String),
-        /// Drop the text, for this reason.
+        /// Drops the text, for this reason.
         Drop(Line),
     }
     /// Verdict that replaces the one of reflection.
     VerdictChange {
-        /// Leave the verdict as it is.
+        /// Keeps the current verdict.
         Keep,
-        /// The turn is done.
+        /// The turn is done: no further step is needed.
         Done;
         /// Another step is needed, for this reason.
         Again(Line),
     }
     /// Verdict of a hook on compaction or archival.
     SliceVerdict {
-        /// No objection.
+        /// No objection to the compaction or archival.
         Pass;
-        /// Cancel the compaction or archival, for this reason.
+        /// Cancels the compaction or archival, for this reason.
         Cancel(Line),
-        /// Compact or archive with this summary.
+        /// Compacts or archives with this summary.
         Summary(String),
     }
 }
@@ -349,20 +349,20 @@ records! {
         #[serde(default = "default_true")]
         keep: bool,
     }
-    /// Assessment of the input.
+    /// Assessment of the turn's input: how to handle the turn, and why.
     p::Assessment {
         /// Decision on how to handle the turn.
         decision: p::Decision,
         /// Confidence in the decision, from 0 to 1.
         confidence: f64,
-        /// Reasons, in short phrases.
+        /// Reasons for the decision, in short phrases.
         #[serde(default)]
         reasons: Vec<String>,
         ; input = String::new()
     }
-    /// One part of the system prompt.
+    /// Part of the system prompt.
     p::PromptPart {
-        /// Tier of the part.
+        /// Tier of the part in the system prompt.
         tier: p::Tier,
         /// Key of the part, unique within the prompt.
         key: String,
@@ -370,14 +370,14 @@ records! {
         text: String,
         ; source = String::new()
     }
-    /// A message and its new text.
+    /// New text of a message.
     o::Replacement {
-        /// Id of the message.
+        /// Id of the message to change.
         id: String,
         /// Text that replaces the message's own.
         text: String,
     }
-    /// One measured value.
+    /// Measured value with its name.
     o::Metric {
         /// Name of the metric, `[a-z0-9_.]`.
         name: Line,
@@ -390,15 +390,15 @@ fn default_true() -> bool {
     true
 }
 
-/// One edit of the messages of a request.
+/// Edit of the messages of a request.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in super::super) enum MessageEdit {
-    /// Leave out the message with this id.
+    /// Removes the message with this id from the request.
     Drop(String),
-    /// Replace the text of a message or the content of a tool result.
+    /// Replaces the text of a message or the content of a tool result.
     Replace(Replacement),
-    /// Add a message at the end.
+    /// Adds a message with this text at the end.
     Append(String),
 }
 
@@ -436,9 +436,9 @@ impl IntoHostOutcome<Vec<o::Part>> for Content {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct LogLine {
-    /// Level.
+    /// Level of the line or notice.
     level: o::Level,
-    /// One line of text.
+    /// Text of the line or notice, on one line.
     text: String,
 }
 
@@ -455,11 +455,11 @@ impl IntoHostOutcome<o::LogLine> for LogLine {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in super::super) enum Effect {
-    /// Write a line to the log.
+    /// Writes a line to the log.
     Log(LogLine),
-    /// Record a measured value.
+    /// Records a measured value.
     Metric(Metric),
-    /// Show a notice to the person at the terminal.
+    /// Shows a notice to the user at the terminal.
     Notify(LogLine),
 }
 

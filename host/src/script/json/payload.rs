@@ -22,7 +22,7 @@ mod p {
 
 /// Payload type of the host that can be converted to the JSON that scripts receive.
 pub(in super::super) trait ToScriptJson {
-    /// Type that is serialized.
+    /// Type whose serialized form scripts receive.
     type SerializablePayload: Serialize + JsonSchema;
 
     /// Converts the payload to the type that is serialized.
@@ -123,7 +123,7 @@ for_each_handle!(records);
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in super::super) enum Purpose {
-    /// A step of the conversation.
+    /// Request for a step of the conversation.
     Step,
     /// A request of the host itself, without tools: `reflect`, `archive` or `query`.
     Host(String),

@@ -36,13 +36,13 @@ const TEMPORARY_IMPORT_FOLDER_PREFIX: &str = ".import-";
 /// Size of a block of a tar archive, in bytes.
 const TAR_BLOCK_BYTES: u64 = 512;
 
-/// Maximum number of files in an archive.
+/// Maximum number of files in an imported archive.
 const MAX_ARCHIVE_FILES: usize = 100_000;
 
 /// Id of an imported session, and the notices about its import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedSessionIdAndNotices {
-    /// Id of the session.
+    /// Id of the imported session.
     pub id: String,
     /// Notices about unreadable lines, which are kept unchanged.
     pub notices: Vec<String>,
@@ -160,7 +160,8 @@ fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
     for entry in archive.entries().map_err(torn)? {
         let mut entry = entry.map_err(torn)?;
         let path = String::from_utf8(entry.path_bytes().into_owned());
-        let path = path.map_err(|_| "it contains an entry whose name is not UTF-8".to_owned())?;
+        let path =
+            path.map_err(|_| "the archive contains an entry whose name is not UTF-8".to_owned())?;
         let shown = crate::text::escape_and_truncate_line(&path, 200);
         if entry.header().entry_type() != EntryType::Regular {
             return Err(format!("`{shown}` is not a regular file"));
@@ -182,7 +183,7 @@ fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
         }
         if !seen.insert(path.clone()) || seen.len() > MAX_ARCHIVE_FILES {
             return Err(format!(
-                "it has `{shown}` twice, or more than {MAX_ARCHIVE_FILES} files"
+                "the archive has `{shown}` twice, or more than {MAX_ARCHIVE_FILES} files"
             ));
         }
         // `session_file_kind` accepted the name, so the path stays within the folder.
@@ -203,10 +204,10 @@ fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
         match rest.read(&mut buffer).map_err(torn)? {
             0 => break,
             n if buffer.iter().take(n).all(|byte| *byte == 0) => {}
-            _ => return Err("something stands behind its end".to_owned()),
+            _ => return Err("the archive has data after its end".to_owned()),
         }
     }
-    id.ok_or_else(|| "it is empty".to_owned())
+    id.ok_or_else(|| "the archive is empty".to_owned())
 }
 
 /// Checks that an archive ends with two blocks of zeros, and seeks to its beginning.
@@ -289,7 +290,9 @@ fn check_session_lines(
                 is_torn = true;
                 Entry::parse_line(line)
             }
-            Some(LimitedFileLine::TooLong(n)) => Err(format!("it has {n} bytes")),
+            Some(LimitedFileLine::TooLong(n)) => {
+                Err(format!("the line has {n} bytes, which is too many"))
+            }
         };
         let number = lines.number;
         match parsed {

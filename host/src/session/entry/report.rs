@@ -11,7 +11,7 @@ use crate::point::trace::{AccessRecord, TraceRecord};
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub enum PluginActionReport<'a> {
-    /// Outcome of a hook call.
+    /// Call of a hook, with its outcome.
     Trace(&'a TraceRecord),
     /// Access of a plugin's code to something outside its sandbox, such as a file or a host.
     Access(&'a AccessRecord),

@@ -54,7 +54,7 @@ fn a_known_type_with_wrong_fields_is_a_bad_line() {
     let error = Entry::parse_line(line).unwrap_err();
     assert_eq!(
         error,
-        "it has the type `message`, but not the fields of this type"
+        "the entry has the type `message`, but not the fields of this type"
     );
 }
 

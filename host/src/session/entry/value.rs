@@ -13,15 +13,15 @@ use crate::point::payload::Tier;
 /// Part of a recorded system prompt, without its text: shows which author changed the prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromptRow {
-    /// Tier of the part.
+    /// Tier of the part in the system prompt.
     pub tier: Tier,
-    /// Key of the part.
+    /// Key of the part, unique within the prompt.
     pub key: String,
-    /// Author of the part.
+    /// Author of the part, such as a plugin.
     pub source: String,
     /// Length of the text, in bytes.
     pub bytes: usize,
-    /// Estimated tokens of the part.
+    /// Estimated number of tokens of the part.
     pub tokens: u64,
     /// First 16 hex digits of the text's BLAKE3 hash.
     pub hash: String,
@@ -31,9 +31,9 @@ pub struct PromptRow {
 /// `agents/ID/session.jsonl` in the folder of this session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
-    /// Id of the subagent.
+    /// Id of the subagent that keeps the archived turn.
     pub agent: String,
-    /// Subject of the turn, one line.
+    /// Subject of the archived turn, one line.
     pub task: String,
 }
 
@@ -43,7 +43,7 @@ pub struct AllowedPart {
     /// Hash of the session's id, the tool and the covered calls, in hexadecimal. Because of the id,
     /// a copy of the part in another session allows nothing.
     pub key: String,
-    /// Covered calls, as text.
+    /// Calls that the answer covers, as text.
     pub covers: String,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub struct ActivatedSkill {
     pub skill: String,
     /// Trust level of the skill's source, as in [`Body::SkillActivated`].
     pub trust: String,
-    /// Digest of the skill.
+    /// Digest of the content of the skill.
     pub hash: String,
     /// Author of the activation: `user`, `model`, or `plugin NAME`.
     pub by: String,
@@ -116,7 +116,7 @@ pub struct UsedOrApprovedSkill {
     pub skill: String,
     /// Trust level of the skill's source, as in [`Body::SkillActivated`].
     pub trust: String,
-    /// Digest of the skill.
+    /// Digest of the content of the skill.
     pub hash: String,
     /// Whether a person approved the use of the skill; if `false`, the skill was used.
     pub is_confirmed: bool,

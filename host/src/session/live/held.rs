@@ -50,7 +50,7 @@ impl Session {
 }
 
 impl OpenSessionState {
-    /// Writes the held lines, oldest first.
+    /// Writes the lines that could not be written earlier, oldest first.
     pub(super) fn retry_unwritten_lines(&mut self) -> Result<(), Error> {
         while let Some(line) = self.held.0.first() {
             self.journal.append(line)?;

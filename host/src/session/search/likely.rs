@@ -19,7 +19,7 @@ use crate::session::log::SESSION_FILE_NAME;
 /// assumed to contain the text.
 const MAX_FULLY_SCANNED_FILE_BYTES: u64 = 16 << 20;
 
-/// Maximum number of threads.
+/// Maximum number of threads that scan files at the same time.
 const MAX_FILE_SCAN_THREADS: usize = 8;
 
 /// Returns whether each session may contain the text, in the order of `folders`.

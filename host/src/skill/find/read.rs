@@ -125,7 +125,7 @@ pub fn read_skill_content<'a>(
     };
     let meta = file.metadata().map_err(told)?;
     if !meta.is_file() {
-        return Err("this is not a file".to_owned());
+        return Err("the path is not a file".to_owned());
     }
     let size = usize::try_from(meta.len()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(size.min(MAX_FILE_BYTES) + 1);

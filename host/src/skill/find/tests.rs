@@ -62,7 +62,7 @@ fn skill_bundles_flat_skill_files_and_links_are_found_and_templates_are_not() {
             "broken: the link leads nowhere",
             "help: `help` is a command of rind",
             "out: `SKILL.md` is a link that leads out of its folder",
-            "pipe: this is not a file",
+            "pipe: the path is not a file",
         ]
     );
 }

@@ -23,7 +23,7 @@ use super::{FORMAT, SkillFile, tools};
 use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
 use crate::text::escape_and_truncate_line;
 
-/// Maximum length of a label, in bytes.
+/// Maximum length of the label of a skill, in bytes.
 const MAX_SKILL_LABEL_BYTES: usize = 200;
 
 const INVOCATION_RULES_BY_NAME: &[(&str, SkillInvocationRule)] = &[

@@ -56,7 +56,7 @@ pub struct SkillFile<'a> {
     /// In-memory copy of the bundle; if set, files of the bundle are read only from it, never from
     /// disk.
     pub held: Option<&'a Arc<InMemoryFolder>>,
-    /// Path of the file.
+    /// Path of the skill's file.
     pub file: &'a Path,
     /// Whether the skill is a single Markdown file, without a folder of its own.
     pub is_flat: bool,

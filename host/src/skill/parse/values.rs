@@ -3,7 +3,7 @@
 use super::diagnose::SkillFileDiagnostics;
 use crate::front_matter::{YamlMappingEntry, YamlNode, YamlNodeKind};
 
-/// Maximum number of values in a list.
+/// Maximum number of values in a list of the front matter.
 const MAX_LIST_VALUES: usize = 500;
 
 impl SkillFileDiagnostics {

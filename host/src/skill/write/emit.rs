@@ -12,7 +12,7 @@ pub(super) fn emit_document(document: &YamlDocument) -> String {
     document.entries.iter().map(emit_yaml_entry).collect()
 }
 
-/// Writes a key with its value.
+/// Returns a key with its value as YAML.
 pub(super) fn emit_yaml_entry(entry: &YamlMappingEntry) -> String {
     let mut text = String::new();
     append_yaml_entry_lines(&mut text, 0, entry);
@@ -49,7 +49,7 @@ fn fits_on_one_line(node: &YamlNode) -> bool {
     is_empty || emit_one_line_value(node).chars().count() <= MAX_ONE_LINE_LIST_CHARS
 }
 
-/// Writes a value on one line.
+/// Returns a value as YAML on one line.
 fn emit_one_line_value(node: &YamlNode) -> String {
     match &node.kind {
         YamlNodeKind::Scalar(text, is_plain) => emit_scalar(text, *is_plain, node),

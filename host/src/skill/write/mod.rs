@@ -19,7 +19,7 @@ pub use open::UnconvertibleSkillKey;
 #[non_exhaustive]
 pub enum SkillWriteError {
     /// The file has faults that only its author can correct.
-    #[error("it has faults: {}", join_fault_texts(.0))]
+    #[error("the skill file has faults: {}", join_fault_texts(.0))]
     Faults(Vec<Diagnostic>),
     /// The result would differ in meaning from the file.
     #[error("the rewritten file would have another meaning: {0} would differ")]

@@ -20,7 +20,7 @@ use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind
 pub struct UnconvertibleSkillKey {
     /// Key of the front matter.
     pub key: &'static str,
-    /// Description of the loss.
+    /// Description of the loss in the converted skill.
     pub text: String,
     /// Whether the lost key restricts the skill, so that the converted skill may do more.
     pub is_restriction: bool,

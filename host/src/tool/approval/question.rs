@@ -19,9 +19,9 @@ const MAX_HOOK_REASON_BYTES: usize = 500;
 /// `arguments` holds the text exactly as in the call, so code that displays it must escape it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Name of the tool.
+    /// Name of the tool that would be called.
     pub tool: String,
-    /// Class of the tool's effects.
+    /// Class of the tool's effects: read, write, execute or external.
     pub effect_class: EffectClass,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
@@ -62,7 +62,7 @@ pub struct ProposedFileText {
     pub path: String,
     /// Text in the file that is replaced; `None` if the whole file is written.
     pub old: Option<String>,
-    /// New text.
+    /// Text that replaces `old`, or the complete content of the file.
     pub new: String,
 }
 

@@ -97,7 +97,7 @@ impl BackgroundCommands {
     ) -> Result<Arc<BackgroundCommand>, String> {
         let mut list = lock_ignoring_poison(&self.0);
         if list.is_closed {
-            return Err("the session has ended".to_owned());
+            return Err("the session has ended, so no command can be started".to_owned());
         }
         let running: Vec<&str> = list
             .commands

@@ -39,7 +39,7 @@ use super::{
 };
 use crate::message::{EffectClass, ToolSpec};
 
-/// Default deadline, if the call does not set one.
+/// Default deadline of a command, in seconds.
 const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 
 /// Maximum deadline that a call can set, in seconds.
@@ -68,7 +68,7 @@ struct Arguments {
     background: Option<bool>,
 }
 
-/// Runs shell commands for the model.
+/// Tool `bash`, which runs shell commands for the model.
 pub struct BashTool {
     spec: ToolSpec,
     workspace: Arc<Workspace>,

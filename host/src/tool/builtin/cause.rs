@@ -44,7 +44,7 @@ const CONNECTION_REFUSED_ERROR_PHRASES: &[&str] = &[
     "econnrefused",
 ];
 
-/// Messages, in lower case, of a denied access.
+/// Phrases, in lower case, by which a command's error output shows a denied access.
 const ACCESS_DENIED_ERROR_PHRASES: &[&str] = &[
     "permission denied",
     "operation not permitted",
@@ -100,7 +100,7 @@ fn contains_any_word(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Describes the limit on the size of a file.
+/// Describes the limit on the size of a file that a command writes.
 pub(super) fn describe_file_size_limit(limits: Option<&Limits>) -> String {
     match limits {
         Some(limits) => format!(

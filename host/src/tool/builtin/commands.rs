@@ -13,7 +13,7 @@ use super::RetriedConfinementSetup;
 pub struct CommandConfinementAndEnvironment {
     /// Confinement by the kernel, or the reason why there is none.
     pub confining: CommandConfinementMode,
-    /// Additional environment variables.
+    /// Environment variables that commands get in addition to the usual ones.
     pub env: VariablesToPass,
     /// Shell that runs the command with `-c`. Default: `bash`, or `sh` if there is no `bash`.
     pub shell: Option<OsString>,
@@ -22,13 +22,13 @@ pub struct CommandConfinementAndEnvironment {
 /// Way in which commands are confined to the workspace, if they are.
 #[derive(Clone, Debug, Default)]
 pub enum CommandConfinementMode {
-    /// No confinement, as requested.
+    /// No confinement, because none was requested.
     #[default]
     Free,
     /// No confinement. The command runs under Rind's own binary at this path, which ends all of its
     /// processes at the end of the call.
     Kept(PathBuf),
-    /// Confinement by the kernel.
+    /// Confinement by the kernel, with these permissions.
     Confined(ConfinementPermissions),
     /// No confinement, although it was requested. Approval questions show the reason.
     Unconfined {

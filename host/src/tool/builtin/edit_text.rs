@@ -37,10 +37,10 @@ pub(super) struct TextReplacement<'a> {
 pub(super) struct TextReplacementResult {
     /// Numbers of the first and the last line of the first match, counted from 1.
     pub(super) lines: (usize, usize),
-    /// The whole text after the change.
+    /// Complete text after the replacement.
     pub(super) content: String,
     pub(super) n_places: usize,
-    /// Unified diff of the first match.
+    /// Unified diff of the first replacement.
     pub(super) snippet: String,
 }
 

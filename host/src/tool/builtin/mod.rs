@@ -182,11 +182,11 @@ const MAX_APPROVAL_PREVIEW_CHANGE_BYTES: usize = 2 << 20;
 
 /// Context of one call of a file tool.
 struct FileToolCall {
-    /// Token that cancels the work.
+    /// Token whose cancellation ends the work of the call.
     cancel: CancellationToken,
-    /// Id of the call.
+    /// Id of the tool call.
     id: Arc<str>,
-    /// Turn and step of the call.
+    /// Numbers of the turn and of the step in which the call is made.
     step: (u32, u32),
     /// Files that the model knows; `None` if a program makes the call.
     known: Option<Arc<FilesSeenByModel>>,

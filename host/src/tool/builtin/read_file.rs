@@ -222,7 +222,7 @@ fn append_host_note(output: ToolOutput, note: &str) -> ToolOutput {
     ToolOutput::ok(format!("{text}{line}[{note}]"))
 }
 
-/// Reads the requested lines.
+/// Reads the lines of a file that the call requests.
 fn read_lines(
     mut reader: impl BufRead,
     cancel: &CancellationToken,

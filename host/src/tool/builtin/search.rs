@@ -191,7 +191,7 @@ fn search_files(
     Ok(ToolOutput::ok(search.found.into_answer_text(end)))
 }
 
-/// Condition that ends a search early.
+/// Condition that ends a search early: cancellation, or the time `at`.
 #[derive(Clone, Copy)]
 struct SearchStopCondition<'a> {
     cancel: &'a CancellationToken,
@@ -250,7 +250,7 @@ struct FileSearchResults {
     n_files: usize,
     max_matches: usize,
     is_cut: bool,
-    /// Whether the time limit was reached.
+    /// Whether the search ended at its time limit.
     is_late: bool,
 }
 

@@ -40,10 +40,10 @@ pub(super) const MAX_COVER_BYTES: usize = 200;
 /// Maximum number of different parts of a command for which an "always" answer is possible.
 const MAX_COVERED: usize = 8;
 
-/// One word of a command.
+/// Word of a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellWord {
-    /// Literal text.
+    /// Literal text, after the removal of quotes.
     Literal(String),
     /// Text that is unknown before the shell expands it, such as `$X`; it may become several words
     /// or none.

@@ -28,7 +28,7 @@ const MAX_UNKNOWN_WORDS_PER_COMMAND_PART: u32 = 4;
 /// Result of matching a pattern against a part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandPatternMatch {
-    /// No match.
+    /// No match in any case.
     No,
     /// Possible match, depending on an expansion of the shell or on how a program treats its
     /// arguments.

@@ -98,7 +98,7 @@ impl PartialSimpleCommand {
     }
 }
 
-/// A word that is being parsed.
+/// Word that is being parsed.
 #[derive(Default)]
 struct ShellWordBuilder {
     text: String,

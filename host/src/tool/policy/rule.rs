@@ -36,7 +36,7 @@ pub(super) const PATH_RULE_TOOL_NAMES: &[&str] = &[
     "write_file",
 ];
 
-/// One rule of the operator.
+/// Rule of the operator on tool calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "RuleFields", into = "RuleFields")]
 pub struct PolicyRule {
@@ -53,13 +53,13 @@ struct RuleFields {
     /// Name of a tool as the model sees it, or `plugin:tool`; both may be globs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
-    /// An effect class. With `tool`, both must match.
+    /// Effect class of the tool. If `tool` is set as well, both must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     effect: Option<EffectClass>,
     /// A command of `bash`, in which `*` is any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-    /// A glob of files of the workspace.
+    /// Glob for the file of the workspace that the call is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     /// Decision on the calls that match.
@@ -149,7 +149,7 @@ pub(super) enum RuleMatchTarget<'a> {
     /// pattern allows it.
     Outside,
     File(&'a WorkspacePath),
-    /// A directory with everything below it.
+    /// Directory of the workspace, with everything below it.
     Tree(&'a WorkspacePath),
 }
 

@@ -51,11 +51,11 @@ const MAX_UNFINISHED_COMMAND_RECORD_AGE: Duration = Duration::from_secs(3600);
 /// or command checks the files of this command.
 pub(in crate::tool) struct RunningCommandRecordFile {
     path: PathBuf,
-    /// Open file, which holds the lock.
+    /// Open record file, which holds the lock of the record.
     _file: File,
 }
 
-/// Content of a record.
+/// Content of the record of a running command.
 #[derive(Serialize, Deserialize)]
 struct CommandRecordContent {
     version: u32,
@@ -72,7 +72,7 @@ struct CommandRecordContent {
 struct RecordedFile {
     path: RecordedPath,
     stamp: SymlinkAwareStatStamp,
-    /// Content to restore, in base64.
+    /// Content of the file to restore, in base64.
     bytes: Option<String>,
 }
 
@@ -263,19 +263,21 @@ fn read_command_record(file: &File) -> Result<(GitControlFilesBeforeCommand, i64
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MAX_RECORD_FILE_BYTES {
-        return Err(format!("it is larger than {MAX_RECORD_FILE_BYTES} bytes"));
+        return Err(format!(
+            "the record is larger than {MAX_RECORD_FILE_BYTES} bytes"
+        ));
     }
-    let recorded: CommandRecordContent =
-        serde_json::from_slice(&bytes).map_err(|error| format!("it is damaged: {error}"))?;
+    let recorded: CommandRecordContent = serde_json::from_slice(&bytes)
+        .map_err(|error| format!("the record is damaged: {error}"))?;
     if recorded.version != RECORD_FORMAT_VERSION {
         return Err(format!(
-            "it has version {} of the format instead of {RECORD_FORMAT_VERSION}",
+            "the record has version {} of the format instead of {RECORD_FORMAT_VERSION}",
             recorded.version
         ));
     }
     let before = recorded
         .decode_git_control_files()
-        .ok_or("it is damaged: a path is not base64")?;
+        .ok_or("the record is damaged: a path is not base64")?;
     Ok((before, recorded.last))
 }
 

@@ -19,16 +19,16 @@ pub enum WorkspaceError {
         "`{0}` is in a folder of Rind's own, with its settings, permissions and sessions: no tool reads or changes it"
     )]
     Hidden(String),
-    /// No file at the path.
+    /// No file exists at the path.
     #[error("`{0}` does not exist")]
     Missing(String),
     /// The path is a folder, a device or a pipe.
     #[error("`{0}` is not a file")]
     NotAFile(String),
-    /// The path is not a folder.
+    /// The path does not lead to a folder.
     #[error("`{0}` is not a folder")]
     NotAFolder(String),
-    /// The file must not be written.
+    /// The file is read-only and was not written.
     #[error("`{0}` is read-only")]
     ReadOnly(String),
     /// The file changed since the call read it.
@@ -48,9 +48,9 @@ pub enum WorkspaceError {
     TooLarge {
         /// Path that the caller passed.
         path: String,
-        /// Size in bytes.
+        /// Size of the file, in bytes.
         bytes: u64,
-        /// The caller's limit in bytes.
+        /// Limit of the caller, in bytes.
         cap: u64,
     },
     /// The operating system reported an error.
@@ -65,10 +65,10 @@ pub enum WorkspaceError {
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// Read-only work took too long.
+    /// Reading in the workspace took longer than its deadline.
     #[error("stopped: the search took longer than {seconds} s; narrow it by path, glob or pattern")]
     TooLong {
-        /// Deadline in seconds.
+        /// Deadline of the work, in seconds.
         seconds: u64,
     },
     /// The host failed, for example by a panic.

@@ -22,7 +22,7 @@ use crate::point::handle::FileChangeRecorder;
 /// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tool) enum ExpectedFileState {
-    /// The state does not matter.
+    /// Any state: the file is written in every case.
     Any,
     /// No file exists at the path; the write fails if another process has created one meanwhile.
     Nothing,
@@ -34,7 +34,7 @@ pub(in crate::tool) enum ExpectedFileState {
     },
 }
 
-/// Result of a write.
+/// Result of writing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tool) struct FileWriteResult {
     pub(in crate::tool) is_new: bool,

@@ -122,7 +122,7 @@ pub(crate) mod host {
         }
         with_files(path, |files, path| {
             if is_folder(files, path) {
-                return Err(Error::Failed(format!("{path}: is a folder")));
+                return Err(Error::Failed(format!("{path} is a folder")));
             }
             check_parent_folder(files, path)?;
             let file = files.entry(path.to_owned()).or_default();
@@ -158,7 +158,7 @@ pub(crate) mod host {
             let folders: Vec<&str> = above.chain([path]).collect();
             let is_file = |path: &&&str| matches!(files.get(**path), Some(Some(_)));
             if let Some(file) = folders.iter().find(is_file) {
-                return Err(Error::Failed(format!("{file}: is a file")));
+                return Err(Error::Failed(format!("{file} is a file")));
             }
             files.extend(folders.iter().map(|path| ((*path).to_owned(), None)));
             Ok(())

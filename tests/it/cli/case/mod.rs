@@ -286,11 +286,11 @@ fn cases_of_a_loop_compare_its_outcome_and_count_as_its_coverage() {
         ("busy", "done = false"),
         (
             "fail",
-            "output = \"it reported an error: the well is dry\\\\u{1b}[2K\"",
+            "output = \"the call reported an error: the well is dry\\\\u{1b}[2K\"",
         ),
         (
             "spin",
-            "output = \"it was stopped at its deadline of 2000 ms\"",
+            "output = \"the call was stopped at its deadline of 2000 ms\"",
         ),
         (
             "write",
@@ -326,7 +326,7 @@ fn a_case_of_a_loop_that_differs_or_fails_unnoticed_does_not_pass() {
     for text in [
         "done\n      expected \"true\"\n      was      \"again after 0 ms: beat 1\"",
         "again\n      expected \"again after 5 ms: …soon…\"\n      was      \"done\"",
-        "the loop failed, and the case does not expect this in `output`: it reported an error: the well is dry",
+        "the loop failed, and the case does not expect this in `output`: the call reported an error: the well is dry",
     ] {
         assert!(stdout.contains(text), "{text}\n{stdout}");
     }

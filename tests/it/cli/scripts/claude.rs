@@ -209,11 +209,11 @@ fn what_a_hook_says_counts_and_one_that_fails_closes_the_gate() {
         ),
         (
             "exit 1",
-            "the hook failed, so what it checks is refused: it reported an error: exit code 1",
+            "the hook failed, so what it checks is refused: the call reported an error: exit code 1",
         ),
         ("/no/such/script", "exit code 127"),
         ("echo '{oops'", "is not JSON"),
-        ("kill -9 $$", "it crashed: ended by signal 9"),
+        ("kill -9 $$", "the script crashed: ended by signal 9"),
         (
             "echo '{\\\"hookSpecificOutput\\\": {\\\"permissionDecision\\\": \\\"maybe\\\"}}'",
             "`permissionDecision` is `maybe`",

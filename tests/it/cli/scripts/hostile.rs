@@ -44,11 +44,11 @@ fn a_script_that_fails_closes_a_gate_and_is_skipped_elsewhere() {
         "1".to_owned() + &"}".repeat(60)
     );
     for (text, expected) in [
-        ("exit 3", "it reported an error: exit code 3"),
+        ("exit 3", "the call reported an error: exit code 3"),
         ("echo not today >&2; exit 1", "exit code 1: not today"),
         (
             "echo hello",
-            "its outcome was refused: its output is not JSON",
+            "the outcome of the call was refused: its output is not JSON",
         ),
         ("echo '[1]'", "its output is not a JSON object"),
         (
@@ -78,11 +78,14 @@ fn a_script_that_fails_closes_a_gate_and_is_skipped_elsewhere() {
 #[test]
 fn a_script_that_crashes_hangs_or_floods_is_out_for_the_rest_of_the_turn() {
     for (text, expected) in [
-        ("kill -SEGV $$", "it crashed: ended by signal 11"),
-        ("sleep 60", "it was stopped at its deadline of 2000 ms"),
+        ("kill -SEGV $$", "the script crashed: ended by signal 11"),
+        (
+            "sleep 60",
+            "the call was stopped at its deadline of 2000 ms",
+        ),
         (
             "trap '' TERM; while :; do sleep 1; done",
-            "it was stopped at its deadline",
+            "the call was stopped at its deadline",
         ),
         ("exec cat /dev/zero", "it wrote more than 8388608 bytes"),
         ("yes", "it wrote more than 8388608 bytes"),
@@ -274,7 +277,7 @@ fn what_a_script_gave_up_is_its_failure_in_words_of_its_settings() {
     let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
     let why = outcomes(&ran)[0].2.clone();
     assert!(
-        why.contains("it uses the right `block`, but its `may` allows only [\"ask\"]"),
+        why.contains("the hook uses the right `block`, but its `may` allows only [\"ask\"]"),
         "{why}"
     );
 }

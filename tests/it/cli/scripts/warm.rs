@@ -75,9 +75,12 @@ fn answers_that_are_none_are_failures_of_their_call() {
         ),
         (
             "echo \"{\\\"id\\\": $id, \\\"error\\\": \\\"no idea\\\"}\"",
-            "it reported an error: no idea",
+            "the call reported an error: no idea",
         ),
-        ("sleep 60", "it was stopped at its deadline of 5000 ms"),
+        (
+            "sleep 60",
+            "the call was stopped at its deadline of 5000 ms",
+        ),
         ("yes '{\"id\": 0}'", "it"),
     ] {
         let rind = guarded(WRITES, &answers(answer), GATE);
@@ -105,7 +108,7 @@ fn an_answer_of_any_length_is_the_failure_of_one_call() {
     assert_eq!(
         failed,
         [
-            "it reported an error: it wrote a line of more than 1048576 bytes, so it was stopped; its next call starts it again"
+            "the call reported an error: it wrote a line of more than 1048576 bytes, so it was stopped; its next call starts it again"
         ]
     );
     assert!(

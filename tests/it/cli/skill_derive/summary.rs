@@ -247,7 +247,8 @@ fn a_summary_that_fails_or_is_blocked_leaves_the_rest() {
     rind.file("model.toml", "[[reply]]\ntext = \"About Falcon.\"\n");
     let ran = derive("blocked");
     assert!(
-        ran.stderr.contains("there is no summary: it was blocked"),
+        ran.stderr
+            .contains("there is no summary: the request was blocked"),
         "{}",
         ran.stderr
     );

@@ -171,7 +171,8 @@ fn a_hook_that_only_looks_and_blocks_when_it_fails_ends_the_turn_at_every_point(
             ));
             let ran = rind.run(&["run", "look"]).exits(3);
             let all = format!("{}{}", ran.stdout, ran.stderr);
-            let says = format!("its hook at {point} failed: it reported an error: out of ideas");
+            let says =
+                format!("its hook at {point} failed: the call reported an error: out of ideas");
             assert!(all.contains(&says), "{point} {is_async}\n{all}");
             if !is_async {
                 assert_eq!(rind.entries("tool-start").len(), n_tools, "{point}");

@@ -54,7 +54,7 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
     let (rind, _) = guarded();
     rind.config(&format!("{set}[plugins.guard.config]\nanswrs = 3\n"));
     let says = [
-        "plugin guard cannot run: its settings do not fit",
+        "plugin guard cannot run: the settings of the plugin do not fit",
         "config.toml:1 configures it",
         "`--without guard` for one run",
         "`enabled = false` at ",

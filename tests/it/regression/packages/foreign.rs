@@ -260,7 +260,7 @@ fn a_function_under_the_name_of_a_point_is_refused() {
         .run(&["plugin", "inspect", folder.to_str().unwrap()])
         .exits(1);
     let says = format!(
-        "it exports `rind:plugin/turn-end@{CURRENT_CONTRACT_VERSION}`, which is not an interface there"
+        "the component exports `rind:plugin/turn-end@{CURRENT_CONTRACT_VERSION}`, which is not an interface there"
     );
     assert!(ran.stderr.contains(&says), "{}", ran.stderr);
 }

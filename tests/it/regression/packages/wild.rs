@@ -163,7 +163,7 @@ fn of_a_collection_each_skill_is_installed_by_itself_and_the_others_are_named() 
     assert_eq!(installed(&rind), ["good"]);
     for part in [
         "one/skills/access and two/skills/access have the same name; choose one with --skill",
-        "bad is not installed: its SKILL.md cannot be used: 1:1: there is no front matter",
+        "bad is not installed: the skill's SKILL.md cannot be used: 1:1: there is no front matter",
     ] {
         assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
     }

@@ -45,8 +45,8 @@ async fn what_a_hook_gave_up_is_its_failure_and_changes_nothing() {
     assert_eq!(
         failed,
         [
-            "its outcome was refused: it uses the right `text`, but its `may` allows only [\"inject\"]",
-            "its outcome was refused: it uses the right `block`, but its `may` allows only [\"text\"]",
+            "the outcome of the call was refused: the hook uses the right `text`, but its `may` allows only [\"inject\"]",
+            "the outcome of the call was refused: the hook uses the right `block`, but its `may` allows only [\"text\"]",
         ]
     );
 }

@@ -18,7 +18,7 @@ use crate::wire::{
     UnstructuredCommandInput, WireError,
 };
 
-/// Time limit for a provider to list its models.
+/// Maximum time for a provider to list its models.
 const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl OpenAcpSession {

@@ -27,13 +27,13 @@ pub struct HiddenFolders {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HiddenFolder {
-    /// Names of the resolved path, relative to the root.
+    /// Components of the folder's resolved path, relative to the root.
     names: Vec<String>,
     /// Device and inode number; `None` if the folder does not exist.
     id: Option<FolderDeviceAndInode>,
 }
 
-/// Device and inode number of a folder.
+/// Device and inode number, which identify a folder independently of its path.
 type FolderDeviceAndInode = (u64, u64);
 
 impl HiddenFolders {
@@ -55,7 +55,7 @@ impl HiddenFolders {
         })
     }
 
-    /// Whether no folder is hidden.
+    /// Whether the set hides no folder.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty()
@@ -213,7 +213,7 @@ mod tests {
         for path in [".config", ".config/git/config", ".config/rind2", "x", "."] {
             assert!(!hides(path), "{path}");
         }
-        // Under another name it is the same folder.
+        // Hides a renamed folder too, because its inode number is still the same.
         fs::rename(&own, root.join("moved")).unwrap();
         assert!(hides("moved") && hides("moved/sessions/x"));
         assert!(hidden.hides_listed_entry(&dir, Path::new("moved")));

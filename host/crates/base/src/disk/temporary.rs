@@ -75,7 +75,7 @@ impl TemporaryFolder {
         Ok(Self { path, _lock: held })
     }
 
-    /// Returns the path of the folder.
+    /// Returns the path of the temporary folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

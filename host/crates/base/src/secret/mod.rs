@@ -38,12 +38,12 @@ const MAX_MASKING_PASSES: usize = 4;
 /// URL: `://:abc@d`.
 const MIN_TEXT_BYTES_WITH_SECRET: usize = 9;
 
-/// A secret in a text.
+/// Secret, such as an API key, that was found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretFinding {
-    /// Id of the rule that matched.
+    /// Id of the rule that recognized the secret.
     pub rule: Arc<str>,
-    /// Range of the secret in the text, in bytes.
+    /// Byte range of the secret in the text.
     pub range: Range<usize>,
 }
 
@@ -52,7 +52,7 @@ pub struct SecretFinding {
 pub struct MaskedText {
     /// The text, with `[secret masked: RULE-ID]` instead of each secret.
     pub text: String,
-    /// Ids of the matching rules.
+    /// Ids of the rules that found the masked secrets.
     pub rules: BTreeSet<Arc<str>>,
 }
 
@@ -81,7 +81,7 @@ impl SecretScanner {
         Self { rules, prefilter }
     }
 
-    /// Returns the description of a rule.
+    /// Returns the description of the rule with this id.
     #[must_use]
     pub fn rule_description(&self, rule: &str) -> Option<&str> {
         let found = self.rules.iter().find(|known| &*known.id == rule);

@@ -32,7 +32,7 @@ struct KeywordGroupSearcher {
 enum KeywordSearchAlgorithm {
     /// Vectorized search, which is not available on every processor or for every set of keywords.
     Packed(Searcher),
-    /// Search byte by byte, which is always available.
+    /// Automaton that searches byte by byte and runs on every processor.
     Automaton(AhoCorasick),
     Nothing,
 }

@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 use super::block;
 
-/// Text of the built-in rules.
+/// Text of the built-in rules for finding secrets.
 const BUILT_IN_RULES_TOML: &str = include_str!("rules.toml");
 
 /// Default length of the window in which a rule is matched, in bytes. The window begins at the
 /// keyword.
 const DEFAULT_MATCH_WINDOW_BYTES: usize = 256;
 
-/// Content of `rules.toml`.
+/// Rules for finding secrets, as `rules.toml` contains them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SecretRuleSet {
@@ -41,7 +41,7 @@ pub(super) struct SecretRuleSpec {
     block: bool,
 }
 
-/// Condition on the character before a keyword.
+/// Condition on the character before a keyword of a secret.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum CharBeforeKeywordCondition {
@@ -108,7 +108,7 @@ impl SecretRuleSet {
     }
 }
 
-/// A rule, prepared for matching.
+/// Rule for finding secrets, prepared for matching.
 #[derive(Debug)]
 pub(super) struct SecretRule {
     pub(super) id: Arc<str>,

@@ -23,7 +23,7 @@ include!(concat!(
     "/../../../wit/payloads.in"
 ));
 
-/// Default values by record and field.
+/// Default values for the fields of payload records, by record and field.
 static RECORD_FIELD_DEFAULTS: LazyLock<Map<String, Value>> =
     LazyLock::new(|| toml::from_str(include_str!("defaults.toml")).unwrap_or_default());
 
@@ -148,7 +148,7 @@ impl CaseConvertiblePayload for Purpose {
 
 impl CaseConvertiblePayload for VerdictChange {
     fn from_case_value(_: Value, _: &ToolRegistry) -> Result<Self, String> {
-        Err("hooks do not get this field".to_owned())
+        Err("this field cannot be set, because hooks do not get it".to_owned())
     }
 
     fn to_comparable_value(&self) -> Value {

@@ -22,15 +22,15 @@ pub(super) const SKILL_FOLDER_PLACEHOLDER: &str = "{baseDir}";
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillCase {
-    /// Name, unique in its file.
+    /// Name of the case, unique in its file.
     pub name: String,
-    /// Situation.
+    /// Situation in which the skill is tested.
     #[serde(default)]
     pub given: SkillCaseScenario,
-    /// Expected behavior.
+    /// Expected behavior of the model and the host with the skill.
     #[serde(default)]
     pub expect: SkillExpectation,
-    /// Line in the file.
+    /// Line of the file at which the case begins.
     #[serde(skip)]
     pub line: usize,
 }
@@ -46,7 +46,7 @@ pub struct SkillCaseScenario {
     /// Arguments with which the person starts the skill: text, or a table if the skill has a
     /// schema.
     pub arguments: Option<Value>,
-    /// Inputs of further turns.
+    /// User inputs of the turns after the first.
     pub then: Vec<String>,
     /// Responses of the model, in the format of the scripted provider. `{baseDir}` is replaced by
     /// the directory of the skill.
@@ -66,7 +66,7 @@ pub struct SkillCaseScenario {
     pub trust: Option<Trust>,
 }
 
-/// Test double of a tool.
+/// Tool that returns a fixed result in a test case.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
@@ -78,12 +78,12 @@ pub enum CannedTool {
     Result(String),
     /// Result with the effect class of the tool, or with the mark that it is an error.
     Whole {
-        /// Text that the tool returns.
+        /// Text that each call of the tool returns.
         result: String,
-        /// Effect class of the tool; read-only if absent.
+        /// Effect class of the tool, which the policy judges; read-only if absent.
         #[serde(default)]
         effect: Option<EffectClass>,
-        /// Whether the result is an error.
+        /// Whether the tool returns its result as an error.
         #[serde(default)]
         error: bool,
     },
@@ -111,7 +111,7 @@ pub struct SkillExpectation {
     pub results: Option<Vec<String>>,
     /// Texts that occur in the notices, in order; an empty list expects no notices.
     pub notices: Option<Vec<String>>,
-    /// Output of the last turn.
+    /// Expected output of the last turn.
     pub output: Option<String>,
     /// Stop reason of the last turn: `done`, `blocked`, `max-steps`, `failed`. Default: `done`.
     pub stop: Option<String>,

@@ -34,7 +34,7 @@ use rind_lib::skill::{
 use rind_lib::tool::builtin::{CommandConfinementAndEnvironment, CommandConfinementMode};
 use rind_lib::tool::policy::{ToolPolicy, ToolPolicyOptions};
 
-/// Name of the tool that runs commands.
+/// Name of the built-in tool that runs shell commands.
 const BASH_TOOL_NAME: &str = "bash";
 
 /// Function that returns how `bash` runs commands in the directories of a case.
@@ -42,7 +42,7 @@ pub type CommandEnvironmentFactory = dyn Fn(RindPaths) -> BoxFuture<'static, Res
     + Send
     + Sync;
 
-/// Configuration for running cases of skills.
+/// Configuration for running test cases of skills.
 #[derive(Clone)]
 pub struct SkillCaseRunnerConfig {
     /// Determines how commands run in the directories of a case.

@@ -23,22 +23,22 @@ const SKILL_TOOL_NAME: &str = "skill";
 static SKILL_TAG_REGEX: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(</?skill)-[0-9a-f]{16}").expect("a valid pattern"));
 
-/// Behavior of a skill, without times, ids and paths.
+/// Observed behavior of a session with the tested skill, without times, ids and paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ObservedSkill {
     /// Skills that became active, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
-    /// Reason why the skill could not be used.
+    /// Reason why the skill could not be used; empty if it could.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub refused: String,
     /// Tool calls of the model, each with the decision about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
-    /// Tools that the person was asked about.
+    /// Names of the tools whose calls the user was asked to approve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Notices of the host.
+    /// Notices that the host showed to the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     /// Output of the last turn.
@@ -50,10 +50,10 @@ pub struct ObservedSkill {
     /// Text of the skill as shown to the model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Results of calls.
+    /// Texts of the results of the tool calls, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<String>,
-    /// Text files of the workspace.
+    /// Text files in the workspace after the last turn: content by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
     /// Results of calls of tools that do not exist.
@@ -96,7 +96,7 @@ impl ObservedSkill {
         }
     }
 
-    /// Whether a call of this tool was executed.
+    /// Whether a call of this tool was executed, not only requested by the model.
     pub(super) fn has_executed_tool(&self, tool: &str) -> bool {
         let mut calls = self.calls.iter();
         calls.any(|call| {

@@ -13,17 +13,17 @@ use crate::suite::{
     CaseRunResult, CaseSelection, read_case_files, report_or_remove_unused_snapshots,
 };
 
-/// Command for running the cases, which error messages name.
+/// Command that runs the test cases of skills, as error messages name it.
 const SKILL_TEST_COMMAND: &str = "rind skill test";
 
-/// Cases of one skill.
+/// Test cases of one skill.
 #[derive(Debug)]
 pub struct SkillCaseSuite {
-    /// Folder of the skill.
+    /// Folder of the tested skill.
     pub folder: PathBuf,
-    /// Id of the skill.
+    /// Id of the tested skill.
     pub id: String,
-    /// Case files.
+    /// Case files that could be read.
     pub files: Vec<CaseFile<SkillCase>>,
     /// Errors of the case files that could not be read.
     pub faults: Vec<CaseFileError>,

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, bail};
 use rind_lib::paths::RindPaths;
 
-/// Audit logs whose session no longer exists.
+/// Audit logs of sessions that no longer exist.
 #[derive(Debug, Default)]
 pub(in super::super) struct OrphanedAuditLogs {
     folders: Vec<PathBuf>,
@@ -31,7 +31,7 @@ impl OrphanedAuditLogs {
         before: i64,
     ) -> anyhow::Result<Self> {
         let folder = super::all_audit_logs_folder(paths);
-        let reading = || format!("read the audit logs in {}", folder.display());
+        let reading = || format!("cannot read the audit logs in {}", folder.display());
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -68,7 +68,7 @@ impl OrphanedAuditLogs {
         Ok(left)
     }
 
-    /// Returns the number of logs.
+    /// Returns the number of orphaned audit logs.
     pub(in super::super) fn len(&self) -> usize {
         self.folders.len()
     }
@@ -86,7 +86,7 @@ impl OrphanedAuditLogs {
                 continue;
             }
             let removed = fs::remove_dir_all(folder);
-            removed.with_context(|| format!("remove the audit log {}", folder.display()))?;
+            removed.with_context(|| format!("cannot remove the audit log {}", folder.display()))?;
             n_removed += 1;
         }
         Ok(n_removed)

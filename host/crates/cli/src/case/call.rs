@@ -48,7 +48,7 @@ pub(in super::super) async fn run_plugin_tool_call(
         args.name = Manifest::read(Path::new(&args.name), None)?.name;
     }
     let load = plugin::plan_session_plugin_load(&args.plugins).await?;
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     load.check_selected_plugins(&plugins)?;
     if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
         let how = if matches!(left.why, PluginSkipReason::Held(_)) {
@@ -65,7 +65,7 @@ pub(in super::super) async fn run_plugin_tool_call(
     require_plugin_tool(&args, plugins.plugins.iter().find(is_it))?;
     let setup = load.operator_setup();
     check_folders_are_separate(&setup.paths)?;
-    let sessions = tempfile::tempdir().context("make a folder for the session")?;
+    let sessions = tempfile::tempdir().context("cannot make a folder for the session")?;
     // Repeat the answer without limit, because a hook of a plugin may reject an answer, so that the
     // model is asked again.
     let done = Reply {
@@ -113,7 +113,7 @@ pub(in super::super) async fn run_plugin_tool_call(
     )
     .await?;
     let ended = lock_ignoring_poison(&ended).take();
-    let (text, is_error) = ended.context("the call has no result")?;
+    let (text, is_error) = ended.context("the tool call ended without a result")?;
     render::print_stdout_line(render::escape_prose_for_display(&text));
     Ok(ExitStatus::from_success_flag(!is_error))
 }

@@ -7,7 +7,7 @@ use rind_cases::suite::{CaseRunResult, PluginCoverage};
 
 use super::report::{CaseReport, display_case_file_path};
 
-/// Cases of one plugin, which become one `<testsuite>`.
+/// Test cases of one plugin, which become one `<testsuite>` of the JUnit report.
 struct JunitTestSuite<'a> {
     plugin: &'a str,
     /// Directory of the plugin. It distinguishes two plugins with the same name.
@@ -15,7 +15,7 @@ struct JunitTestSuite<'a> {
     cases: Vec<&'a CaseRunResult>,
 }
 
-/// Returns the JUnit report as XML.
+/// Renders the results of all test cases as a JUnit report in XML.
 pub(super) fn render_junit_report(report: &CaseReport) -> String {
     let mut suites: Vec<JunitTestSuite<'_>> = Vec::new();
     for case in &report.cases {
@@ -50,7 +50,7 @@ pub(super) fn render_junit_report(report: &CaseReport) -> String {
     text + "</testsuites>\n"
 }
 
-/// Returns the directory of the plugin of a case.
+/// Returns the directory of the plugin that a case tests.
 fn plugin_folder_of_case(case: &CaseRunResult) -> PathBuf {
     let above = case.file.parent().unwrap_or(Path::new(""));
     let is_tests = above.file_name().is_some_and(|name| name == "tests");

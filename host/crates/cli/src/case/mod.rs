@@ -134,7 +134,7 @@ fn print_selected_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::from_success_flag(is_fine && n_listed > 0))
 }
 
-/// Runs the cases of all plugins once.
+/// Runs the test cases of all plugins once.
 async fn run_cases_once(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     let cache = environment::find_rind_paths(None)?.cache;
     let mut report = CaseReport::empty_case_report("plugin");

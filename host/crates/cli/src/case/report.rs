@@ -28,7 +28,7 @@ pub(in super::super) fn parse_report_argument(
         Some(("json", file)) if !file.is_empty() => Ok((CaseReportFormat::Json, file.into())),
         Some(("junit", file)) if !file.is_empty() => Ok((CaseReportFormat::Junit, file.into())),
         None if text == "github" => Ok((CaseReportFormat::Github, PathBuf::new())),
-        _ => Err("write `json=FILE`, `junit=FILE` or `github`".to_owned()),
+        _ => Err("a report is `json=FILE`, `junit=FILE` or `github`".to_owned()),
     }
 }
 
@@ -44,7 +44,7 @@ pub(in super::super) struct CaseReport {
 }
 
 impl CaseReport {
-    /// Creates a report without cases.
+    /// Creates a report that contains no test cases yet.
     pub(in super::super) fn empty_case_report(of: &'static str) -> Self {
         Self {
             of,
@@ -67,7 +67,7 @@ impl CaseReport {
             return Ok(());
         }
         std::fs::write(file, self.render_report(format)?)
-            .with_context(|| format!("write the report {}", file.display()))
+            .with_context(|| format!("cannot write the report {}", file.display()))
     }
 
     pub(in super::super) fn render_report(

@@ -12,10 +12,10 @@ use super::{PluginTestArgs, run_cases_once};
 use rind_cases::needed::RequiredPlugins;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Maximum depth of watched folders within `tests`.
+/// Maximum depth of the folders within `tests` that are watched for changes.
 const MAX_WATCHED_FOLDER_DEPTH: usize = 4;
 
-/// Runs the cases until Ctrl-C.
+/// Runs the test cases after each change of their files, until Ctrl-C.
 pub(super) async fn rerun_cases_on_changes(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);

@@ -23,10 +23,10 @@ struct RunningSubagentStatus {
     preset: Option<String>,
     task: String,
     step: u32,
-    /// Name of the tool whose call started last.
+    /// Name of the tool that the subagent called last.
     tool: Option<String>,
     cost_usd: f64,
-    /// Whether the policy refused a call of the subagent.
+    /// Whether the policy has refused a call of the subagent.
     is_refused: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct OpenChatQuestion {
     page: Option<usize>,
     /// Time from which key presses are accepted; `None` until the question is drawn.
     opens: Option<Instant>,
-    /// Whether key presses are accepted.
+    /// Whether key presses are accepted as an answer to the question.
     is_open: bool,
     /// Whether the complete question was on the screen, because the person read the pages to the
     /// end.
@@ -38,7 +38,7 @@ pub(super) struct OpenChatQuestion {
 pub(super) enum AnswerLineOutcome {
     /// The line requested another page, so there is no answer yet.
     NotYet,
-    /// The line is not an answer.
+    /// The line is not a valid answer to the question.
     Invalid,
     Answered(String),
 }
@@ -107,7 +107,7 @@ impl OpenChatQuestion {
         self.is_open
     }
 
-    /// Returns the rows above the typed answer.
+    /// Returns the rows of the question above the answer that is being typed.
     pub(super) fn render_rows(&self, room: QuestionScreenSize) -> Vec<String> {
         if let Some(from) = self.page {
             let (mut rows, n_more) = self.page_and_remaining_rows(from, room);

@@ -32,11 +32,11 @@ const MAX_KEPT_ENDED_CALLS: usize = 200;
 /// Maximum total size of the results of ended calls that are kept, in bytes.
 const MAX_KEPT_CALL_RESULT_BYTES: usize = 16 << 20;
 
-/// A call that runs.
+/// Tool call that is still running.
 pub(super) struct RunningToolCall {
     agent: String,
     pub(super) call: ToolCall,
-    /// The call as one line.
+    /// Description of the tool call in one line.
     pub(super) line: String,
     pub(super) since: Instant,
 }
@@ -133,13 +133,13 @@ fn render_styled_pieces(pieces: Vec<(Style, String)>) -> String {
         .collect()
 }
 
-/// A call that ended.
+/// Tool call that has ended, with its result.
 #[derive(Clone)]
 pub(super) struct EndedToolCall {
     number: u32,
     pub(super) call: ToolCall,
     pub(super) result: ToolResult,
-    /// Plugins that changed the result.
+    /// Names of the plugins that changed the result of the call.
     changed_by: Vec<String>,
 }
 
@@ -152,7 +152,7 @@ impl EndedToolCall {
     }
 }
 
-/// The calls that ended in this chat.
+/// Tool calls that ended in this chat; the person can open them.
 #[derive(Default)]
 pub(super) struct EndedToolCalls {
     calls: VecDeque<EndedToolCall>,

@@ -89,7 +89,10 @@ async fn read_clipboard_image(programs: &[&[&str]]) -> Result<Vec<u8>, String> {
     for program in programs {
         match read_program_output(program, MAX_IMAGE_BYTES, CLIPBOARD_READ_TIMEOUT).await {
             Ok(Some(bytes)) if bytes.len() as u64 > MAX_IMAGE_BYTES => {
-                return Err(format!("it has more than {} MiB", MAX_IMAGE_BYTES >> 20));
+                return Err(format!(
+                    "the image in the clipboard has more than {} MiB",
+                    MAX_IMAGE_BYTES >> 20
+                ));
             }
             Ok(Some(bytes)) if !bytes.is_empty() => return Ok(bytes),
             Ok(_) => is_there = true,

@@ -12,7 +12,7 @@ use super::resources::ChatMcpResources;
 /// Maximum number of files in the workspace that are offered for completion.
 const MAX_COMPLETION_FILES: usize = 50_000;
 
-/// Maximum depth of folders that are searched for files.
+/// Maximum depth of the workspace folders that are searched for files to complete.
 const MAX_SEARCHED_FOLDER_DEPTH: usize = 16;
 
 /// Maximum number of entries of one folder that are read to complete a shell command.
@@ -21,7 +21,7 @@ const MAX_FOLDER_ENTRIES_READ: usize = 5_000;
 /// Maximum number of completions that the menu shows.
 const MAX_SHOWN_COMPLETIONS: usize = 6;
 
-/// Menu of completions from which the person chooses.
+/// Menu in which the person chooses a completion of the typed line.
 #[derive(Debug, Default)]
 pub(super) struct CompletionMenu {
     items: Vec<InputLineCompletion>,
@@ -39,7 +39,7 @@ pub(super) fn list_workspace_files(workspace: &Path) -> Vec<String> {
         .max_depth(Some(MAX_SEARCHED_FOLDER_DEPTH))
         .require_git(false)
         .build();
-    // Skip entries that cannot be read.
+    // Skip files and folders that cannot be read.
     let entries = walk
         .filter_map(Result::ok)
         .skip(1)

@@ -30,7 +30,7 @@ impl LiveChat {
         let region = self.build_redrawn_screen_rows();
         self.screen
             .draw_region(&finished, region)
-            .context("write to the terminal")?;
+            .context("cannot write to the terminal")?;
         self.last_draw = Instant::now();
         if let Some(question) = &mut self.question {
             question.record_question_drawn(self.last_draw);

@@ -20,7 +20,7 @@ const MAX_FULLY_SHOWN_PASTE_BYTES: usize = 1_000;
 /// First placeholder character for pastes, from a private use area of Unicode.
 const FIRST_PASTE_PLACEHOLDER_CHAR: u32 = 0xf_0000;
 
-/// Maximum number of pastes in one text.
+/// Maximum number of pasted texts in one input.
 const MAX_PASTES: u32 = 0xfff;
 
 /// Maximum number of edits that can be undone.
@@ -64,7 +64,7 @@ pub(super) enum EditorPiece {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EditorTextLayout {
     pub(super) rows: Vec<String>,
-    /// Row and column of the cursor, from 0.
+    /// Row and column of the cursor, both counted from 0.
     pub(super) cursor: (usize, usize),
 }
 
@@ -252,7 +252,7 @@ impl ChatInputEditor {
         }
     }
 
-    /// Inserts the text that was deleted last.
+    /// Inserts the text that was deleted last at the cursor (Ctrl-Y).
     pub(super) fn yank_deleted_text(&mut self) {
         self.save_undo_state();
         let killed = std::mem::take(&mut self.killed);
@@ -386,7 +386,7 @@ impl ChatInputEditor {
         self.is_typing = false;
     }
 
-    /// Saves the state for [`Self::undo_edit`].
+    /// Saves text and cursor, so that [`Self::undo_edit`] can restore them.
     fn save_undo_state(&mut self) {
         self.is_typing = false;
         if self.undo.last().is_none_or(|(text, _)| *text != self.text) {

@@ -58,7 +58,7 @@ fn run_external_editor(chat: &mut LiveChat, editor: &str) -> anyhow::Result<Stri
         .prefix("rind-")
         .suffix(".md")
         .tempfile();
-    let mut file = file.context("create a file for the editor")?;
+    let mut file = file.context("cannot create a file for the editor")?;
     file.write_all(chat.editor.full_text().as_bytes())?;
     chat.screen.erase_region(&[])?;
     chat.tty.leave_raw_mode();
@@ -66,13 +66,13 @@ fn run_external_editor(chat: &mut LiveChat, editor: &str) -> anyhow::Result<Stri
         tokio::task::block_in_place(|| run_shell_command_with_file_argument(editor, file.path()));
     chat.tty
         .enter_raw_mode()
-        .context("set up the terminal again")?;
-    let ended = ended.with_context(|| format!("run `{editor}`"))?;
+        .context("cannot set up the terminal again")?;
+    let ended = ended.with_context(|| format!("cannot run `{editor}`"))?;
     anyhow::ensure!(
         ended.success(),
         "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
     );
-    let written = std::fs::read(file.path()).context("read the edited text")?;
+    let written = std::fs::read(file.path()).context("cannot read the edited text")?;
     Ok(decode_edited_text_lossy(chat, written))
 }
 

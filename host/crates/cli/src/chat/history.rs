@@ -33,7 +33,7 @@ pub(super) struct ChatInputHistory {
     begun: Vec<EditorPiece>,
 }
 
-/// Text in a line of the history file.
+/// Input of the chat as one line of the history file stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum HistoryEntry {

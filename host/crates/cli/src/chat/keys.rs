@@ -14,7 +14,7 @@ pub(super) enum TerminalInputEvent {
     Focus(bool),
     /// Answer of the terminal to [`BACKGROUND_COLOR_QUERY`]: whether the background is light.
     Background(bool),
-    /// The terminal has answered all queries of [`BACKGROUND_COLOR_QUERY`].
+    /// Sign that the terminal has answered all queries of [`BACKGROUND_COLOR_QUERY`].
     Answered,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct TerminalInputDecoder {
     is_asked: bool,
 }
 
-/// Input at the start of the pending bytes.
+/// Result of decoding the input at the start of the pending bytes.
 enum DecodedTerminalInput {
     /// Complete key sequence, and its length in bytes; `None` if the sequence is not a key that the
     /// chat uses.
@@ -206,7 +206,7 @@ fn decode_escape_sequence(bytes: &[u8], is_asked: bool) -> DecodedTerminalInput 
     }
 }
 
-/// Decodes one key that is not an escape sequence.
+/// Decodes one key press that is not an escape sequence, such as a letter.
 fn decode_character(bytes: &[u8]) -> DecodedTerminalInput {
     let Some(first) = bytes.first() else {
         return DecodedTerminalInput::Incomplete;

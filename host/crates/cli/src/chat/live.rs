@@ -101,9 +101,9 @@ pub(super) struct LiveChat {
     /// Time at which Ctrl-C was last pressed on an empty line. A second Ctrl-C soon after it quits.
     pub(super) quitting: Option<Instant>,
     pub(super) menu: CompletionMenu,
-    /// The open list of models, sessions or tool calls.
+    /// List of models, sessions or tool calls that is open; `None` if no list is open.
     pub(super) picker: Option<SearchableListPicker>,
-    /// The open search of the history.
+    /// Search in the history of inputs; `None` if no search is open.
     pub(super) search: Option<ChatInputHistorySearch>,
     pub(super) shell: ChatShellCommandRunner,
     /// Temporary files with images from the clipboard, which are removed when the chat ends.
@@ -122,7 +122,7 @@ pub(super) struct LiveChat {
     pub(super) unchecked_model: Option<String>,
     found: UnboundedReceiver<ChatBackgroundLookupResult>,
     pub(super) finder: UnboundedSender<ChatBackgroundLookupResult>,
-    /// Switch for the approval mode.
+    /// Approval mode of the session, which keys and commands can switch.
     pub(super) switch: SharedApprovalMode,
     /// Whether Shift-Tab also reaches the mode `full`, in which nothing is asked.
     pub(super) has_full_mode: bool,
@@ -131,7 +131,7 @@ pub(super) struct LiveChat {
     /// Receiver of the answer to the question whether to carry out a plan; `None` if the question
     /// is not open.
     pub(super) plan: Option<oneshot::Receiver<TerminalAnswer>>,
-    /// Id of the session.
+    /// Id of the chat's session.
     pub(super) id: Arc<str>,
     /// Whether the session had turns before this chat.
     pub(super) is_resumed: bool,
@@ -144,7 +144,7 @@ pub(super) struct LiveChat {
     /// Text that other parts of the program print during the chat.
     pub(super) written: UnboundedReceiver<String>,
     pub(super) redirected: Option<OutputRedirectGuard>,
-    /// Telemetry of the session, sent at the end.
+    /// Exporter of the session's traces, which are sent when the chat ends.
     pub(super) telemetry: Option<TraceExporter>,
     /// Programs that receive the events of the session.
     pub(super) programs: TurnInputOutputChannels,
@@ -162,7 +162,7 @@ pub(super) struct ChatOsSignalReceivers {
     pub(super) ended: ShutdownSignals,
 }
 
-/// Next step after a chat.
+/// Next step of the program after a chat has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NextStepAfterChat {
     Quit(ExitStatus),
@@ -174,7 +174,7 @@ pub(super) enum NextStepAfterChat {
     Reload(String),
 }
 
-/// Event that wakes the chat loop.
+/// Event for which the loop of the chat waits.
 enum ChatWakeupEvent {
     Typed(Option<Vec<TerminalInputEvent>>),
     Event(Box<Stamped>),
@@ -261,7 +261,7 @@ impl LiveChat {
         };
         drop(opened.exits);
         let asks_looks = looks::configure_colors_and_links(&opened.setup.config)?;
-        let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
+        let tty = RawTerminal::open_terminal(asks_looks).context("cannot take the terminal")?;
         install_terminal_restoring_panic_hook(&tty);
         if let Some(is_light) = tty.has_light_background() {
             looks::set_code_palette_for_background(is_light);
@@ -552,7 +552,7 @@ pub(super) async fn wait_until_question_withdrawn(question: &mut Option<OpenChat
     }
 }
 
-/// Sleeps until a time. Without a time, never returns.
+/// Sleeps until `time`. Never returns if `time` is `None`.
 pub(super) async fn sleep_until_or_forever(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,

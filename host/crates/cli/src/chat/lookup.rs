@@ -38,7 +38,7 @@ const RESUME_COMMAND_NAME: &str = "resume";
 /// Name of the picker for tool calls. Choosing a call shows it and runs no command.
 const TOOL_CALLS_PICKER_NAME: &str = "calls";
 
-/// Result of a search.
+/// Result of a search that ran in the background of the chat.
 pub(super) enum ChatBackgroundLookupResult {
     Files(Vec<String>),
     /// Resources of the MCP server with this name, or the reason why they cannot be listed.
@@ -54,7 +54,7 @@ pub(super) enum ChatBackgroundLookupResult {
 }
 
 impl LiveChat {
-    /// Proposes completions of the text before the cursor.
+    /// Updates the menu with completions of the text before the cursor.
     pub(super) fn update_completion_menu(&mut self) {
         let before = self.editor.text_before_cursor();
         let is_stale = self
@@ -133,7 +133,7 @@ impl LiveChat {
             let found = materials
                 .complete_user_input(&mcp_tool_source_name(&server), &begun)
                 .await;
-            let found = found.map_err(|why| format!("MCP server `{server}`: it {why}"));
+            let found = found.map_err(|why| format!("MCP server `{server}` {why}"));
             let found = found.map(|texts| {
                 let item = |text| InputLineCompletion {
                     start,
@@ -214,7 +214,7 @@ impl LiveChat {
                 Ok(Ok(names)) => Ok(names),
                 Ok(Err(error)) => Err(format!("{:#}", anyhow::Error::new(error))),
                 Err(_) => Err(format!(
-                    "no answer within {} s",
+                    "the provider did not answer within {} s",
                     MODEL_LIST_TIMEOUT.as_secs()
                 )),
             };

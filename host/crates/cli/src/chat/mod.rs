@@ -59,7 +59,7 @@ use rind_operator::settings::SessionChoice;
 /// Maximum number of unusable command templates that are named at the start.
 const MAX_SHOWN_TEMPLATE_FAULTS: usize = 5;
 
-/// Maximum number of sessions that are offered for continuing.
+/// Maximum number of earlier sessions that the user can choose to continue.
 const MAX_OFFERED_SESSIONS: usize = 9;
 
 pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
@@ -282,7 +282,7 @@ async fn choose_session_to_resume(
 enum SessionChoiceAnswer {
     Of(String),
     None,
-    /// Show only the sessions that contain this text.
+    /// Request to show only the sessions that contain this text.
     Search(String),
 }
 

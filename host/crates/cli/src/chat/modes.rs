@@ -15,7 +15,7 @@ use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN_PROMPT};
 const APPROVE_PLAN_ANSWER: &str = "yes";
 const APPROVE_PLAN_AND_EDITS_ANSWER: &str = "accept";
 
-/// Switches to the next approval mode.
+/// Switches to the next approval mode in the order in which a key cycles through them.
 pub(super) fn switch_to_next_approval_mode(chat: &mut LiveChat) {
     let next = chat.switch.mode().next_in_cycle(chat.has_full_mode);
     chat.switch.set_mode(next);

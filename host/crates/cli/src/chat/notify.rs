@@ -6,7 +6,7 @@
 use super::tty;
 use rind_operator::chat::ChatNotificationMethod;
 
-/// Reason to notify the person.
+/// Reason to notify a person who looks at another window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UserNotificationReason {
     TurnEnded,

@@ -17,34 +17,34 @@ const ROWS_RESERVED_BESIDE_PICKER: usize = 6;
 /// Maximum length of each text of an entry, in characters. The rest is cut off.
 const MAX_ENTRY_TEXT_CHARS: usize = 200;
 
-/// Entry of a list from which a person chooses.
+/// Entry of a list in which a person chooses one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ChatPickerEntry {
     /// Argument of the command that runs when the person chooses this entry, or the number of a
     /// tool call.
     pub(super) value: String,
-    /// Short description.
+    /// Short description of the entry.
     pub(super) about: String,
 }
 
 pub(super) struct SearchableListPicker {
     title: &'static str,
-    /// Name of the command that the choice runs.
+    /// Name of the slash command that runs with the chosen entry.
     pub(super) command: &'static str,
     /// Entries of the list; `None` until they were found.
     entries: Option<Vec<ChatPickerEntry>>,
-    /// Text that is shown if there are no entries.
+    /// Text that the list shows if it has no entries.
     why_empty: String,
     pub(super) query: ChatInputEditor,
     chosen: usize,
 }
 
-/// Effect of a key press on the list.
+/// Effect of a key press on the open list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PickerKeyPressEffect {
     Stays,
     Closed,
-    /// The entry with this value was chosen.
+    /// Choice of the entry with this value.
     Chosen(String),
 }
 

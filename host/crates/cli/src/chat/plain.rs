@@ -50,12 +50,12 @@ use rind_operator::setup::OperatorWorkspaceSetup;
 const MAX_CTRL_C_DOUBLE_PRESS_DELAY: Duration = Duration::from_secs(1);
 
 struct LineBasedChat {
-    /// Id of the session.
+    /// Id of the chat's session.
     id: String,
     /// Whether the session has a conversation that can be continued.
     has_history: bool,
     cost_usd: f64,
-    /// Mode of approval.
+    /// Approval mode of the session, which commands can switch.
     switch: SharedApprovalMode,
     /// Name of the model that the person chose in this chat, as typed.
     chosen_model: Option<String>,
@@ -75,9 +75,9 @@ struct LineBasedChat {
     interrupted: Option<Instant>,
     /// Whether a person types the input; false if it comes from a pipe.
     is_typed: bool,
-    /// Whether the input has ended.
+    /// Whether the chat's input has ended.
     is_over: bool,
-    /// Exit status of the last turn.
+    /// Exit status of the last turn, with which the program ends.
     last: ExitStatus,
     leaving: Option<NextStepAfterChat>,
 }
@@ -120,8 +120,8 @@ pub(super) async fn run_plain_chat(
         lines: spawn_stdin_line_reader(),
         renderer: TurnRenderer::without_redrawing(),
         telemetry: TraceExporter::from_env(),
-        interrupts: signal(SignalKind::interrupt()).context("listen for signals")?,
-        ended: ShutdownSignals::listen_without_ctrl_c().context("listen for signals")?,
+        interrupts: signal(SignalKind::interrupt()).context("cannot listen for signals")?,
+        ended: ShutdownSignals::listen_without_ctrl_c().context("cannot listen for signals")?,
         interrupted: None,
         is_typed,
         is_over: false,
@@ -343,7 +343,7 @@ impl LineBasedChat {
         self.leave_chat_if_input_ended();
     }
 
-    /// Shows the prompt for the next line.
+    /// Shows the prompt, after which the user types the next line.
     fn show_prompt(&self) {
         if self.is_typed && self.leaving.is_none() && !self.worker.is_job_running() {
             write_stderr_immediately("> ");

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::super::render;
 use super::super::render::hold::write_stderr_immediately;
 
-/// Maximum number of lines that are read ahead.
+/// Maximum number of input lines that are read before the chat needs them.
 const MAX_LINES_READ_AHEAD: usize = 64;
 
 /// Reads standard input on a separate thread, so that a blocked read does not delay the exit.

@@ -8,12 +8,12 @@ use super::live::LiveChat;
 /// Maximum number of typed search letters that are shown.
 const MAX_SHOWN_SEARCH_CHARS: usize = 60;
 
-/// An open search of the history.
+/// Open search in the history of inputs.
 pub(super) struct ChatInputHistorySearch {
     letters: String,
     /// Index of the text that is shown, counted back from the newest; `None` if no text is shown.
     at: Option<usize>,
-    /// State of the editor before the search.
+    /// Text and cursor of the editor before the search, restored when the search is cancelled.
     before: ChatInputEditor,
     is_failed: bool,
 }
@@ -100,7 +100,7 @@ fn update_history_search_match(chat: &mut LiveChat, letters: String, before: Opt
     }
 }
 
-/// Returns the row that shows an open search.
+/// Returns the row that shows the letters of the open search; `None` without a search.
 pub(super) fn render_history_search_row(chat: &LiveChat) -> Option<String> {
     let search = chat.search.as_ref()?;
     let letters = truncate_to_one_line(&search.letters, MAX_SHOWN_SEARCH_CHARS);

@@ -31,7 +31,7 @@ impl ChatMcpResources {
         }
     }
 
-    /// Returns the names of the servers.
+    /// Returns the names of the MCP servers that offer resources.
     pub(super) fn server_names(&self) -> Vec<String> {
         server_names(&self.materials)
     }
@@ -48,7 +48,7 @@ impl ChatMcpResources {
         })
     }
 
-    /// Records the resources of a server.
+    /// Records the resources that an MCP server has listed.
     pub(super) fn store_server_resources(
         &mut self,
         server: String,

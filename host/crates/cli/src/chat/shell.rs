@@ -39,7 +39,7 @@ pub(super) struct ChatShellCommandRunner {
     running: Option<RunningShellCommand>,
     ended: UnboundedSender<ShellCommandResult>,
     ran: UnboundedReceiver<ShellCommandResult>,
-    /// Output of the command that runs.
+    /// Output so far of the command that is running.
     live: RunningToolCallOutputs,
     /// Outputs of ended commands, which are sent to the model with the user's next text.
     untold: Vec<String>,
@@ -121,7 +121,7 @@ impl ChatShellCommandRunner {
         Ok(())
     }
 
-    /// Returns the command that runs.
+    /// Returns the shell command that is running; `None` if none is.
     pub(super) fn running_command(&self) -> Option<&str> {
         self.running.as_ref().map(|running| &*running.command)
     }
@@ -133,7 +133,7 @@ impl ChatShellCommandRunner {
             .last_lines(&own, RUNNING_SHELL_COMMAND_CALL_ID, n_lines)
     }
 
-    /// Stops the running command. Returns whether there was one.
+    /// Stops the shell command that is running. Returns whether there was one.
     pub(super) fn interrupt_running_command(&self) -> bool {
         let running = self.running.as_ref();
         running.map(|running| running.cancel.cancel()).is_some()

@@ -98,7 +98,7 @@ pub(super) fn run_command(chat: &mut LiveChat, line: &str) -> bool {
     true
 }
 
-/// Applies the outcome of a command.
+/// Applies the outcome of a slash command to the chat.
 pub(super) fn apply_slash_command_result(
     chat: &mut LiveChat,
     outcome: anyhow::Result<SlashCommandRunOutcome>,

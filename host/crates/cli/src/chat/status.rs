@@ -40,9 +40,9 @@ impl CompactionThreshold {
 
 #[derive(Clone, Default)]
 pub(super) struct ChatStatusLineState {
-    /// Name of the model that the status line shows.
+    /// Name of the model in the status line, with special characters escaped.
     model: String,
-    /// Name of the model in requests.
+    /// Name of the model as requests to the provider contain it.
     asked: String,
     /// Number of tokens of the last request and its answer.
     n_tokens: u64,
@@ -50,17 +50,17 @@ pub(super) struct ChatStatusLineState {
     pub(super) cost_usd: f64,
     /// Number of turns that started since the chat was opened.
     pub(super) n_turns: u64,
-    /// Mode of approval.
+    /// Approval mode of the session, shared with the code that switches it.
     switch: SharedApprovalMode,
-    /// Whether tool calls are only described, but not run.
+    /// Whether tool calls are only described and not run (`--dry-run`).
     is_dry_run: bool,
     /// Plugins whose hooks delayed the display of the model's text in the last turn.
     holding: BTreeSet<String>,
     n_left_out: usize,
     n_skills_left_out: usize,
-    /// Status texts that plugins set, by plugin.
+    /// Texts that plugins set for the status line, by plugin.
     lines: BTreeMap<String, String>,
-    /// Active skills, oldest first.
+    /// Names of the active skills, oldest first.
     skills: Vec<String>,
     background: BackgroundCommands,
 }
@@ -75,7 +75,7 @@ impl ChatStatusLineState {
         }
     }
 
-    /// Adds the approval mode to the status line.
+    /// Sets the approval mode that the status line shows.
     pub(super) fn with_approval_mode(
         mut self,
         switch: SharedApprovalMode,

@@ -38,7 +38,7 @@ const INPUT_POLL_TIMEOUT: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// Maximum bytes of one read.
+/// Maximum number of bytes that one read from the terminal returns.
 const MAX_TERMINAL_READ_BYTES: usize = 16 << 10;
 
 /// A terminal in raw mode. Dropping it restores the earlier state.
@@ -234,7 +234,7 @@ fn read_and_forward_terminal_bytes(
     }
 }
 
-/// Reads available bytes; `None` after the terminal was closed.
+/// Reads the bytes that the terminal has sent; `None` after the terminal was closed.
 fn read_terminal_bytes() -> Option<Vec<u8>> {
     let mut bytes = vec![0; MAX_TERMINAL_READ_BYTES];
     loop {

@@ -44,9 +44,9 @@ const WAIT_REASON_SHOWN_AFTER_MS: u128 = 400;
 /// Kind of the last finished line. A blank row separates lines of different kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FinishedChatLineKind {
-    /// Text of the model.
+    /// Text that the model wrote.
     Answer,
-    /// Text of the user.
+    /// Text that the user wrote.
     Said,
     #[default]
     Line,
@@ -65,18 +65,18 @@ pub(super) struct ChatScreenView {
     flushed: String,
     /// Reason for which the turn waits now, and the time at which the wait began.
     waiting: Option<(String, Instant)>,
-    /// The calls that run.
+    /// Tool calls that are still running.
     calls: HashMap<TurnPartId, RunningToolCall>,
-    /// Outputs of the running calls.
+    /// Outputs so far of the running tool calls.
     live: RunningToolCallOutputs,
-    /// The subagents that run.
+    /// Subagents that are still running.
     agents: RunningSubagents,
     /// Tool calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
     /// Number of the tool call that the person opened last, and how many of its rows were shown so
     /// far; `None` if all rows were shown.
     opened: Option<(String, usize)>,
-    /// Ended calls, which the person can open.
+    /// Tool calls that have ended and that the person can open.
     pub(super) ended: EndedToolCalls,
     /// Whether the next message of the user is the input of the turn. It is not shown again,
     /// because it was shown when it was typed.
@@ -135,7 +135,7 @@ impl ChatScreenView {
         self.finished.push(rows);
     }
 
-    /// Shows a text of the person.
+    /// Shows a text that the user wrote.
     pub(super) fn show_user_text(&mut self, text: &str) {
         let text = escape_prose_for_display(text.trim_end());
         self.plain.reset_reported_failure_causes();

@@ -193,7 +193,7 @@ impl LiveChat {
         self.start_turn_with_text(whole.join("\n\n"), images, Vec::new());
     }
 
-    /// Moves all waiting texts back into the editor.
+    /// Moves all texts that wait for the running turn back into the editor.
     pub(super) fn return_waiting_texts_to_editor(&mut self) {
         let waiting = self.withdraw_queued_texts();
         if !waiting.is_empty() {

@@ -19,7 +19,7 @@ use rind_lib::host::Session;
 use rind_lib::message::PromptImageAttachment;
 use rind_lib::provider::SelectedProviderAndModel;
 
-/// Job for the task that owns the session.
+/// Job that the chat gives to the task which owns the session.
 enum ChatSessionJob {
     Turn(ChatTurnInput, CancellationToken),
     Continue(CancellationToken),
@@ -40,9 +40,9 @@ enum InterruptibleChatJobKind {
 #[derive(Default)]
 pub(super) struct ChatTurnInput {
     pub(super) text: String,
-    /// Slash command that produced the input, if any.
+    /// Slash command that produced the input; `None` if the person typed it.
     pub(super) command: Option<String>,
-    /// Images that the text names.
+    /// Images that the text mentions, sent to the model with the text.
     pub(super) images: Vec<PromptImageAttachment>,
     /// Resources of MCP servers that the text names, which are fetched before it is sent.
     pub(super) resources: Vec<McpResourceMention>,
@@ -134,7 +134,7 @@ impl ChatSessionTaskHandle {
         let _ = self.jobs.send(ChatSessionJob::Turn(prompt, cancel));
     }
 
-    /// Continues the interrupted turn.
+    /// Starts a job that continues the interrupted turn of the session.
     pub(super) fn continue_turn(&mut self) {
         let cancel = self.record_job_start(InterruptibleChatJobKind::Turn);
         let _ = self.jobs.send(ChatSessionJob::Continue(cancel));

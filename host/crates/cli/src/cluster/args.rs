@@ -106,7 +106,7 @@ impl ServerCheckArgs {
         let (sessions, inbox) = nats.connect_with_session_inbox().await?;
         let status = inbox.cluster_status().await?;
         let report = tokio::task::spawn_blocking(move || sessions.durability_report()).await;
-        let report = report.context("ask the NATS servers for their state")??;
+        let report = report.context("cannot ask the NATS servers for their state")??;
         Ok(Some((report, status)))
     }
 }
@@ -321,7 +321,7 @@ impl NatsArgs {
     pub(super) async fn connect(&self) -> anyhow::Result<NatsSessions> {
         let config = self.nats_config()?;
         let connected = tokio::task::spawn_blocking(move || NatsSessions::connect(config)).await;
-        Ok(connected.context("connect to NATS")??)
+        Ok(connected.context("cannot connect to NATS")??)
     }
 
     pub(super) async fn connect_with_session_inbox(
@@ -330,6 +330,6 @@ impl NatsArgs {
         let sessions = self.connect().await?;
         let own = sessions.clone();
         let inbox = tokio::task::spawn_blocking(move || SessionInboxClient::open(&own)).await;
-        Ok((sessions, inbox.context("open the queue")??))
+        Ok((sessions, inbox.context("cannot open the queue")??))
     }
 }

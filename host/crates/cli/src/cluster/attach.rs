@@ -12,14 +12,14 @@ use super::super::exit_code::bail_usage;
 use super::args::AttachArgs;
 use super::shared_session::ClusterSessionClient;
 
-/// A session of the cluster that a chat shows.
+/// Session of the cluster that a chat shows and sends input to.
 #[derive(Clone)]
 pub(crate) struct AttachedClusterSession {
     pub(crate) session: ClusterSessionClient,
     pub(crate) inbox: SessionInboxClient,
-    /// Class of the workers that run the session's turns.
+    /// Class of the workers that run the turns of this session.
     pub(crate) class: String,
-    /// Messages of the session from before the chat attached.
+    /// Messages of the session from the time before the chat attached.
     pub(crate) earlier: Vec<Message>,
     /// Number of the last turn whose messages `earlier` contains.
     pub(crate) n_past: u32,
@@ -46,7 +46,7 @@ impl AttachArgs {
             Err(Error::Unknown { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         });
-        let entries = read.await.context("read the session")??;
+        let entries = read.await.context("cannot read the session")??;
         let (earlier, n_past) = messages_before_running_turn(entries, is_held);
         Ok(AttachedClusterSession {
             session,

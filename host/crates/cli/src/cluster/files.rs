@@ -198,7 +198,7 @@ impl ClaimedSessionFiles {
             && !self.snapshots.has_file_loss_unknown_to_model()
     }
 
-    /// Records that the worker releases the session.
+    /// Records that this worker no longer runs the session.
     pub(super) async fn record_session_release(&self) {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
         let _ = tokio::task::spawn_blocking(move || snapshots.record_session_closed(&id)).await;

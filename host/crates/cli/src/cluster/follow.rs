@@ -30,9 +30,9 @@ pub(super) struct RemoteTurnDisplay {
     /// Id of the input with which the followed turn began. It identifies the turn's `turn-start`
     /// event.
     pub(super) input_id: String,
-    /// Whether a person at the terminal answers questions.
+    /// Whether a person at the terminal can answer questions of the turn.
     pub(super) has_terminal: bool,
-    /// Whether events are printed as lines of JSON.
+    /// Whether events are printed as JSON, one per line.
     pub(super) is_json: bool,
     pub(super) has_begun: Cell<bool>,
 }
@@ -98,7 +98,7 @@ impl RemoteTurnDisplay {
         }
     }
 
-    /// Whether the turn's `turn-start` event has arrived.
+    /// Whether the `turn-start` event of the followed turn has arrived.
     pub(super) fn has_turn_begun(&self) -> bool {
         self.has_begun.get()
     }
@@ -214,7 +214,7 @@ fn report_rejected_answer(answered: Result<StatusCode, SessionRequestError>) -> 
     }
 }
 
-/// A question that is shown at the terminal.
+/// Question of the followed turn that is shown at the terminal.
 struct TerminalQuestionOfFollowedTurn<'a> {
     question: OpenQuestion,
     /// Whether the person has typed the answer, which is sent next.

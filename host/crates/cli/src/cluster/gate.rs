@@ -105,7 +105,7 @@ impl TurnAdmissionController for HostTurnAdmissionController {
 pub(super) struct UnverifiablePluginSetTurnGate {
     quotas: QuotaTurnAdmissionController,
     sets: TenantPluginSetStore,
-    /// Whether workers run the turns that people start.
+    /// Whether other programs, the workers, run the turns that people start.
     has_workers: bool,
 }
 

@@ -25,14 +25,14 @@ const SHOWN_DIGEST_HEX_DIGITS: usize = 12;
 
 /// A host and the sessions that are open in it.
 pub(super) struct WorkerHostWithOpenSessions {
-    /// Open sessions of the host.
+    /// Registry of the sessions that are open in the host.
     pub(super) holder: OpenSessionRegistry,
     /// Set of plugins that the host has loaded; `None` for the plugins of this machine.
     set: Option<SignedPluginSet>,
     uses: Arc<HostTurnPermits>,
 }
 
-/// Decides which turns a host may run.
+/// Permits of a host to begin new turns and to continue interrupted ones.
 #[derive(Debug, Default)]
 pub(super) struct HostTurnPermits {
     is_current: AtomicBool,
@@ -86,8 +86,8 @@ impl WorkerHostWithOpenSessions {
         // A timeout of zero makes questions of plugins take their defaults at once, if no user is
         // asked.
         let answer_time = Duration::from_secs(ask.unwrap_or(0));
-        let holder =
-            OpenSessionRegistry::new(workspace, answer_time).context("make random numbers")?;
+        let holder = OpenSessionRegistry::new(workspace, answer_time)
+            .context("cannot generate random numbers")?;
         let uses = Arc::new(HostTurnPermits::default());
         let gate = HostTurnAdmissionController::new(
             TenantQuotaClient::from_sessions(sessions),
@@ -153,7 +153,7 @@ struct CurrentWorkerHostState {
 /// All hosts of a worker, and the one that new turns use.
 pub(super) struct AgentHostRegistry {
     state: watch::Sender<CurrentWorkerHostState>,
-    /// All hosts that may still have open sessions.
+    /// Hosts that may still have open sessions, including earlier ones.
     all: Mutex<Vec<Weak<WorkerHostWithOpenSessions>>>,
 }
 
@@ -169,7 +169,7 @@ impl AgentHostRegistry {
         }
     }
 
-    /// Returns the host that new turns use.
+    /// Returns the host that runs new turns; `None` if none is loaded.
     pub(super) fn current_host(&self) -> Option<Arc<WorkerHostWithOpenSessions>> {
         self.state.borrow().current.clone()
     }
@@ -177,7 +177,7 @@ impl AgentHostRegistry {
     /// Waits until a host has been loaded that can run new turns.
     pub(super) async fn wait_for_host(&self) {
         let mut state = self.state.subscribe();
-        // The sender lives as long as `self`.
+        // Ignore the error: the sender lives as long as `self`, so waiting cannot fail.
         let _ = state.wait_for(|state| state.current.is_some()).await;
     }
 

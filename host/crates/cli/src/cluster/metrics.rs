@@ -24,7 +24,7 @@ const QUEUE_AGE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Timeout for sending the final values of the metrics when the worker ends.
 const FINAL_METRICS_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Metric for the age of the class's queue.
+/// Name of the metric for the age of the queue of a worker class.
 const QUEUE_AGE_METRIC_NAME: &str = "rind.queue.age";
 
 const WORKER_METRIC_DEFINITIONS: [MetricDefinition; 7] = [
@@ -117,7 +117,7 @@ impl WorkerMetricsExporter {
         }
     }
 
-    /// Sends the last values and stops.
+    /// Sends the last values of the metrics, and stops the exporter.
     pub(super) async fn flush_and_stop(self) {
         if let Some(looking) = self.looking {
             looking.abort();

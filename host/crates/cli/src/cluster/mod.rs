@@ -96,12 +96,12 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
     Ok(ExitStatus::Done)
 }
 
-/// Status of a cluster as JSON.
+/// Status of a cluster, as `rind cluster status --json` prints it.
 #[derive(Serialize)]
 struct ClusterReport<'a> {
     #[serde(flatten)]
     cluster: &'a ClusterStatus,
-    /// Consequences for stored data if NATS servers fail.
+    /// Consequences for the stored data if NATS servers fail.
     durability: &'a DurabilityReport,
 }
 
@@ -109,7 +109,7 @@ async fn show_cluster_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> 
     let (sessions, inbox) = nats.connect_with_session_inbox().await?;
     let status = inbox.cluster_status().await?;
     let report = tokio::task::spawn_blocking(move || sessions.durability_report()).await;
-    let report = report.context("ask the NATS servers for their state")??;
+    let report = report.context("cannot ask the NATS servers for their state")??;
     if json {
         return render::print_json(&ClusterReport {
             cluster: &status,

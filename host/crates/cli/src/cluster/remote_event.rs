@@ -8,7 +8,7 @@ use rind_lib::point::payload::{Source, TurnSummary};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Fields that every event has.
+/// Fields that every event of a session has.
 #[derive(Deserialize)]
 struct EventHeader {
     session: Option<String>,

@@ -86,7 +86,7 @@ fn print_turn_end(session: &str, ended: &EndedTurnResult) -> anyhow::Result<()> 
             output: ended.output.clone(),
         },
     };
-    let line = serde_json::to_string(&end).context("write the end of the turn as JSON")?;
+    let line = serde_json::to_string(&end).context("cannot write the end of the turn as JSON")?;
     render::print_to_stdout(format_args!("{line}\n"));
     Ok(())
 }
@@ -105,7 +105,7 @@ async fn follow_turn_to_end(
             () = &mut follow, if !is_followed => is_followed = true,
             ended = &mut end => break ended?,
             pressed = tokio::signal::ctrl_c() => {
-                pressed.context("listen for Ctrl-C")?;
+                pressed.context("cannot listen for Ctrl-C")?;
                 // Another turn may run in the session until this one begins, and must not be
                 // interrupted.
                 if is_interrupted || !turn.has_turn_begun() || !turn.session.interrupt_turn().await? {

@@ -42,9 +42,9 @@ pub(crate) struct ClusterSessionClient {
 /// Event of a followed session, or a change of the program that has the session open.
 #[derive(Debug)]
 pub(crate) enum FollowedSessionUpdate {
-    /// A program holds the session.
+    /// Notice that a program has the session open.
     Held,
-    /// An event, as JSON.
+    /// Event of the session, as JSON.
     Event(Value),
     /// The program that held the session no longer holds it.
     Released,

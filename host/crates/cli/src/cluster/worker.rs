@@ -68,9 +68,10 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let turns = WorkerTurnRunner::open(&sessions, hosts, loader, folder).await?;
     let turns = Arc::new(turns);
     let worker = tokio::task::spawn_blocking(move || NatsWorker::new(sessions, config, turns));
-    let worker = worker.await.context("open the queue")??;
+    let worker = worker.await.context("cannot open the queue")??;
     let stop = CancellationToken::new();
-    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for SIGTERM")?;
+    let interrupted =
+        ShutdownSignals::listen_for_interrupts().context("cannot listen for SIGTERM")?;
     drop(exits);
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(stop.clone()));
     let _follows = AbortOnDropHandle::new(tokio::spawn(follows));

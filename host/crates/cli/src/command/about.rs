@@ -166,7 +166,7 @@ fn estimate_message_tokens(message: &Message) -> u64 {
 pub(super) fn export_session(session: &Session, file: Option<&str>) -> anyhow::Result<String> {
     let messages = session.messages();
     if messages.is_empty() {
-        bail_usage!("the conversation is empty");
+        bail_usage!("the conversation is empty, so there is nothing to export");
     }
     let name = file.map_or_else(|| format!("session-{}.md", session.id()), str::to_owned);
     let path = session.host().workspace().join(name);
@@ -176,10 +176,10 @@ pub(super) fn export_session(session: &Session, file: Option<&str>) -> anyhow::R
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             bail_usage!("{} exists; name another file: /export FILE", path.display())
         }
-        made => made.with_context(|| Usage(format!("write {}", path.display())))?,
+        made => made.with_context(|| Usage(format!("cannot write {}", path.display())))?,
     };
     let written = made.write_all(text.as_bytes());
-    written.with_context(|| format!("write {}", path.display()))?;
+    written.with_context(|| format!("cannot write {}", path.display()))?;
     let n = render::format_count_with_noun(messages.len() as u64, "message");
     Ok(format!("wrote {n} to {}", path.display()))
 }

@@ -14,9 +14,9 @@ use rind_lib::tool::schema;
 use rind_mcp::ServedPromptArgument;
 
 struct CommandArgumentWord<'a> {
-    /// Byte offset of the word in the line.
+    /// Byte offset at which the word begins in the line.
     start: usize,
-    /// The word with quotes and escaping backslashes removed.
+    /// Text of the word, with quotes and escaping backslashes removed.
     text: String,
     typed: &'a str,
 }
@@ -361,7 +361,7 @@ fn parse_named_argument<'a>(
     Some((name, value))
 }
 
-/// Splits a line at blanks outside of quotes.
+/// Splits a line into words at blanks that are outside of quotes.
 fn split_words(text: &str) -> Result<Vec<CommandArgumentWord<'_>>, String> {
     let mut words = Vec::new();
     let mut open: Option<(usize, String)> = None;

@@ -69,7 +69,7 @@ impl OpenSessionHandles {
         format!("{} ({}{at})", self.model, self.provider.name())
     }
 
-    /// Sets the title of the session.
+    /// Sets the title of the session, and returns a text about it for the user.
     pub(super) fn set_session_title(&self, title: Option<&str>) -> anyhow::Result<String> {
         let Some(title) = title.filter(|title| !title.trim().is_empty()) else {
             bail_usage!("type a title after the command: /rename TITLE");
@@ -269,7 +269,7 @@ impl SlashCommandSet {
         format!("{mode}: {}{dry_run}", mode.description())
     }
 
-    /// Switches the approval mode, or lists the modes.
+    /// Switches the approval mode to the named one, or lists all modes.
     pub(super) fn switch_or_list_approval_modes(
         &self,
         name: Option<&str>,

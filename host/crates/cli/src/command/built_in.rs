@@ -9,16 +9,16 @@ use super::{
 pub(super) struct BuiltInSlashCommand {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// Name and description of the argument.
+    /// Name and description of the command's argument; `None` if it takes none.
     argument: Option<(&'static str, &'static str)>,
-    /// Whether the argument is required.
+    /// Whether the command needs its argument.
     needs_argument: bool,
-    /// Whether the command needs a session.
+    /// Whether the command can run only while a session is open.
     pub(super) is_about_session: bool,
     /// Whether the command may run while a turn runs, because it needs only shared access to the
     /// session.
     is_beside: bool,
-    /// Values to propose for the argument.
+    /// Function that lists values to propose for the argument; `None` if there are none.
     pub(super) values: Option<ProposeArgumentValuesFn>,
     pub(super) does: BuiltInSlashCommandId,
 }
@@ -112,7 +112,7 @@ impl BuiltInSlashCommand {
     }
 }
 
-/// All built-in commands, in the order of the help.
+/// Built-in slash commands, in the order in which `/help` lists them.
 const BUILT_IN_COMMANDS: &[BuiltInSlashCommand] = &[
     BuiltInSlashCommand::new("help", BuiltInSlashCommandId::Help, "List commands, or explain one")
         .declare_argument("command", "Name of a command")

@@ -35,7 +35,7 @@ pub(super) fn plugin_commands(plugins: &FoundPluginSet) -> Vec<SlashCommandDefin
     each.flat_map(|plugin| commands_of_plugin(plugin)).collect()
 }
 
-/// Lists the commands and the templates of one plugin.
+/// Lists the slash commands and the prompt templates of one plugin.
 pub(super) fn commands_of_plugin(plugin: &LoadedPlugin) -> Vec<SlashCommandDefinition> {
     let origin = SlashCommandOrigin::Plugin(plugin.trust, plugin.manifest.name.clone());
     let own = plugin.commands.iter();

@@ -77,7 +77,7 @@ fn format_command_heading(entry: &SlashCommandDefinition) -> String {
     }
 }
 
-/// Describes one command: usage, arguments, source.
+/// Describes one slash command: its usage, arguments and source.
 pub(super) fn describe_command(commands: &SlashCommandSet, name: &str) -> Result<String, String> {
     let name = name.strip_prefix('/').unwrap_or(name);
     let list = commands.command_list();

@@ -38,7 +38,7 @@ const TEMPLATE_WORKER_LIMITS: WorkerProcessSpec = WorkerProcessSpec {
 /// templates are not checked.
 const MAX_TEMPLATE_RENDERER_CRASHES: usize = 3;
 
-/// Reason why a template was not parsed or rendered.
+/// Reason why a template of a slash command was not parsed or rendered.
 #[derive(Debug)]
 pub(super) enum TemplateRenderError {
     Fault(TemplateFault),
@@ -46,12 +46,12 @@ pub(super) enum TemplateRenderError {
     Ended(String),
 }
 
-/// Parses and renders templates.
+/// Way in which templates of slash commands are parsed and rendered.
 pub(super) enum TemplateRenderBackend {
     /// Path of a program that understands [`TEMPLATE_RENDERER_SUBCOMMAND`], normally Rind's own
     /// binary.
     Program(PathBuf),
-    /// Runs the jobs in this process, without limits.
+    /// Renderer in this process, without limits, for tests.
     #[cfg(test)]
     Here,
 }
@@ -129,7 +129,7 @@ impl TemplateRenderBackend {
         names
     }
 
-    /// Renders a template, or stops when `cancel` is set.
+    /// Renders the template of a slash command; stops when `cancel` is set.
     pub(super) async fn render_template(
         &self,
         source: &str,

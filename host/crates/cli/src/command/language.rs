@@ -18,7 +18,7 @@ const TEMPLATE_RENDER_FUEL: u64 = 50_000;
 pub(super) struct TemplateFault {
     /// Byte offset of the fault in the template, if known.
     pub(super) offset: Option<usize>,
-    /// Line number in the template, from 1.
+    /// Line of the template that has the fault, counted from 1.
     pub(super) line: usize,
     pub(super) why: String,
 }

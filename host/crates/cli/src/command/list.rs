@@ -70,7 +70,7 @@ impl RankedSlashCommandList {
         }
     }
 
-    /// Proposes completions for a name that begins with `begun`.
+    /// Proposes names of slash commands that begin with `begun`.
     pub(super) fn complete_name(&self, begun: &str) -> Vec<InputLineCompletion> {
         let mut found = Vec::new();
         for (at, entry) in self.iter().enumerate() {

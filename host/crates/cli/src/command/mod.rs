@@ -54,14 +54,14 @@ const MAX_COMMAND_DESCRIPTION_BYTES: usize = 200;
 /// Maximum length of the name of a command, in bytes.
 const MAX_COMMAND_NAME_BYTES: usize = 64;
 
-/// Every command that can be called.
+/// Slash commands that can be called, from all sources.
 pub(super) struct SlashCommandSet {
     list: RwLock<RankedSlashCommandList>,
     about: BuiltInCommandContext,
     helper: TemplateRenderBackend,
     /// Channel for questions to the person at the terminal; `None` outside a session.
     asker: Mutex<OptionalTerminalQuestionSender>,
-    /// The open session; `None` if no session is open.
+    /// Session that is open; `None` if no session is open.
     open: Mutex<Option<OpenSessionHandles>>,
     /// Names of the models that the server listed; empty until the server was asked.
     models: Mutex<Vec<String>>,
@@ -73,14 +73,14 @@ pub(super) struct BuiltInCommandContext {
     pub(super) plugins: Arc<FoundPluginSet>,
     /// Permission rules of the settings, one line of text each.
     pub(super) rules: Vec<String>,
-    /// Settings for compacting conversations.
+    /// Settings for compacting long conversations.
     pub(super) compact: CompactConfig,
     pub(super) skills: Arc<SessionSkills>,
-    /// The current approval mode, which `/mode` switches.
+    /// Approval mode of the session, which `/mode` switches.
     pub(super) switch: SharedApprovalMode,
     /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
-    /// Prompts of the MCP servers that the operator accepted.
+    /// Prompts of the MCP servers that the operator approved.
     pub(super) servers: Vec<ApprovedServerPrompts>,
 }
 
@@ -131,11 +131,11 @@ enum SlashCommandImplementation {
     Skill(Arc<Skill>),
     /// The prompt of this name on the MCP server in `origin`.
     ServerPrompt(String),
-    /// An unusable file, with the reason.
+    /// File that defines an unusable command, with the reason.
     Broken(String),
 }
 
-/// A call of a command, ready to run.
+/// Call of a slash command with parsed arguments, ready to run.
 #[derive(Clone)]
 pub(super) struct SlashCommandCall {
     entry: Arc<SlashCommandDefinition>,
@@ -144,7 +144,7 @@ pub(super) struct SlashCommandCall {
 }
 
 impl SlashCommandCall {
-    /// Returns the line as it was typed.
+    /// Returns the line of the call as the person typed it.
     pub(super) fn typed_line(&self) -> &str {
         &self.line
     }
@@ -154,12 +154,12 @@ impl SlashCommandCall {
 pub(super) enum SlashCommandRunOutcome {
     /// Untrusted text for the person. It is escaped when it is shown.
     Text(String),
-    /// Input of a turn.
+    /// Input for a turn, which the command created.
     Prompt {
         text: String,
         /// The command and its source, such as `/review of the project's prompts`.
         command: String,
-        /// Images that belong to the text.
+        /// Images that are sent to the model together with the text.
         images: Vec<PromptImageAttachment>,
     },
     /// No text and no action: the command has done its work.
@@ -172,11 +172,11 @@ pub(super) enum SlashCommandRunOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PostCommandSessionAction {
     Quit,
-    /// Continue the interrupted turn.
+    /// Continue the interrupted turn of the session.
     Continue,
     /// Use this model from the next turn on.
     Model(String),
-    /// Begin a new session.
+    /// End this session, and begin a new one.
     New,
     /// Reload settings, plugins, skills and templates in the same session.
     Reload,
@@ -192,20 +192,20 @@ pub(super) enum PostCommandSessionAction {
 /// Name, description and usage of a command, for another program that lists the commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SlashCommandDescription {
-    /// Name without the slash.
+    /// Name of the command, without the slash.
     pub(super) name: String,
     pub(super) description: String,
     /// Usage of the arguments, such as `<path> [depth]`; empty if there are none.
     pub(super) arguments: String,
 }
 
-/// A proposed completion of a line.
+/// Proposal to complete a line that the person types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InputLineCompletion {
     /// Byte offset in the line from which `text` replaces the rest.
     pub(super) start: usize,
     pub(super) text: String,
-    /// Short help text; may be empty.
+    /// Short help text for the completion; may be empty.
     pub(super) help: String,
 }
 
@@ -237,7 +237,7 @@ pub(super) struct ProjectCommandTemplate {
     pub(super) text: String,
 }
 
-/// Returns the templates of a project.
+/// Returns the templates of slash commands that a project contains.
 pub(super) fn list_project_command_templates(
     paths: &RindPaths,
     held: &InMemoryFolder,
@@ -396,7 +396,7 @@ impl SlashCommandSet {
     /// who typed the line.
     pub(super) fn parse_call(&self, line: &str) -> Result<SlashCommandCall, String> {
         let Some((name, text)) = split_command(line) else {
-            return Err(format!("`{}` is no command", line.escape_debug()));
+            return Err(format!("`{}` is not a command", line.escape_debug()));
         };
         let list = self.command_list();
         let Some((_, entry)) = list.find_command_by_typed_name(name) else {
@@ -453,7 +453,7 @@ impl SlashCommandSet {
         matches!(&call.entry.kind, SlashCommandImplementation::BuiltIn(command) if command.is_about_session)
     }
 
-    /// Whether a call invokes a built-in command.
+    /// Whether the call invokes a built-in slash command.
     pub(super) fn is_built_in_call(&self, call: &SlashCommandCall) -> bool {
         matches!(call.entry.kind, SlashCommandImplementation::BuiltIn(_))
     }
@@ -556,7 +556,7 @@ pub(super) async fn find_all_template_faults(
         .collect()
 }
 
-/// Returns the folder of the user's own templates.
+/// Returns the folder of the slash command templates that the user wrote.
 fn user_prompts_folder(paths: &RindPaths) -> PathBuf {
     paths.config.join("prompts")
 }

@@ -7,14 +7,14 @@ use rind_lib::skill::Source;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SlashCommandOrigin {
     BuiltIn,
-    /// The folder `prompts` next to the user's settings.
+    /// Template in the folder `prompts` next to the user's settings.
     User,
     Plugin(Trust, String),
-    /// The folder `.rind/prompts` of the project.
+    /// Template in the folder `.rind/prompts` of the project.
     Project,
     /// A skill, with its trust and the place where it was found.
     Skill(Trust, Source),
-    /// The MCP server of this name.
+    /// Prompt of the MCP server with this name.
     Server(String),
 }
 

@@ -21,7 +21,7 @@ use rind_lib::tool::policy::ApprovalMode;
 /// Maximum number of sessions that `/resume` lists.
 const MAX_LISTED_SESSIONS: usize = 20;
 
-/// Prompt of `/init`.
+/// Prompt that `/init` sends to the model.
 const INIT_COMMAND_PROMPT: &str = "Look at this project and write notes for agents that will work on it, to the file AGENTS.md in the \
 workspace. If the file exists, improve it and keep what is right in it. Say, as far as the project tells: what it is for, the \
 layout of its folders, the commands that build, test, format and check it, rules of its code that are not obvious, and traps. \
@@ -314,13 +314,13 @@ pub(super) fn propose_model_command_arguments(commands: &SlashCommandSet) -> Vec
     names.map(|name| (name, String::new())).collect()
 }
 
-/// Returns the background commands to propose for `/stop`.
+/// Returns the running background commands as proposals for the argument of `/stop`.
 pub(super) fn propose_stop_command_arguments(commands: &SlashCommandSet) -> Vec<(String, String)> {
     let open = commands.open_session_snapshot();
     open.map_or_else(Vec::new, |open| open.list_stop_command_arguments())
 }
 
-/// Returns the approval modes to propose for `/mode`.
+/// Returns the approval modes as proposals for the argument of `/mode`.
 pub(super) fn propose_mode_command_arguments(_: &SlashCommandSet) -> Vec<(String, String)> {
     let modes = ApprovalMode::ALL.into_iter();
     modes
@@ -328,7 +328,7 @@ pub(super) fn propose_mode_command_arguments(_: &SlashCommandSet) -> Vec<(String
         .collect()
 }
 
-/// Returns the sessions to propose for `/resume`.
+/// Returns the sessions as proposals for the argument of `/resume`.
 pub(super) fn propose_resume_command_arguments(
     commands: &SlashCommandSet,
 ) -> Vec<(String, String)> {
@@ -348,7 +348,7 @@ pub(super) fn propose_undo_command_arguments(_: &SlashCommandSet) -> Vec<(String
     values.into_iter().map(value).collect()
 }
 
-/// Returns the names of commands to propose for `/help`.
+/// Returns the names of commands as proposals for the argument of `/help`.
 pub(super) fn propose_help_command_arguments(commands: &SlashCommandSet) -> Vec<(String, String)> {
     let list = commands.command_list();
     let entries = list.iter().enumerate();

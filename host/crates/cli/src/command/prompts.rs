@@ -113,7 +113,7 @@ impl ServedPromptSource for CommandsServedAsMcpPrompts {
                         .await
                 }
                 SlashCommandImplementation::Skill(skill) => render_skill_prompt(skill, &given),
-                _ => Err(format!("`{name}` is no prompt")),
+                _ => Err(format!("the command `{name}` cannot be used as a prompt")),
             }
         })
     }

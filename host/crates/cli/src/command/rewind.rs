@@ -28,13 +28,13 @@ const MAX_DIFF_ROWS_PER_FILE: usize = 60;
 /// Maximum number of files whose diff is in a question; other files are only named.
 const MAX_FILES_WITH_SHOWN_DIFF: usize = 40;
 
-/// Maximum number of paths in a list.
+/// Maximum number of file paths that one list shows.
 const MAX_LISTED_PATHS: usize = 50;
 
 /// Maximum number of turns that `/rewind` lists, counted back from the latest.
 const MAX_LISTED_TURNS: usize = 20;
 
-/// Parts of the session to undo.
+/// Parts of the session that `/undo` or `/rewind` undoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SessionUndoScope {
     Conversation,
@@ -155,7 +155,7 @@ fn format_turn_list(session: &Session) -> anyhow::Result<String> {
 struct UndoTurnsProposal {
     turn: u32,
     turns: Vec<UndoneTurn>,
-    /// Reason why the conversation cannot be undone, if any.
+    /// Reason why the conversation cannot be undone; `None` if it can.
     refusal: Option<String>,
     plan: FileRewindPlan,
     /// Reason why the plan for the files could not be made, if any.
@@ -246,7 +246,7 @@ async fn plan_file_restore(
     let planned = tokio::task::spawn_blocking(move || checkpoints.plan_rewind(turn));
     Ok(planned
         .await
-        .context("compare the files with the checkpoints")??)
+        .context("cannot compare the files with the checkpoints")??)
 }
 
 /// Undoes the turns. Restores the files before it removes the turns from the conversation, so that
@@ -264,7 +264,7 @@ async fn undo_turns(
         let (plan, last) = (scope.plan.clone(), session.turn_number());
         let applied =
             tokio::task::spawn_blocking(move || checkpoints.apply_rewind(&plan, overwrites, last));
-        files = Some(applied.await.context("bring back files")??);
+        files = Some(applied.await.context("cannot bring back files")??);
     }
     if parts.includes_conversation() {
         let undone = session.rewind(scope.turn).await;
@@ -414,7 +414,7 @@ async fn build_rewind_question(
     };
     Ok(BuiltInCommandQuestion {
         screen: QuestionScreenContent {
-            parts: vec![vec![head], diff.await.context("compare the files")?],
+            parts: vec![vec![head], diff.await.context("cannot compare the files")?],
             covers: lost,
             keys: keys.to_owned(),
             ..QuestionScreenContent::default()

@@ -100,7 +100,7 @@ impl SlashCommandSet {
                 // The skill may ask for approval, and Ctrl-C must end that question.
                 tokio::select! {
                     biased;
-                    () = cancel.cancelled() => bail_usage!("it was interrupted"),
+                    () = cancel.cancelled() => bail_usage!("the command was interrupted"),
                     text = invoked => Ok(prompt(text.map_err(|error| Usage(error.to_string()))?)),
                 }
             }
@@ -115,7 +115,7 @@ impl SlashCommandSet {
         }
     }
 
-    /// Fetches a prompt from an MCP server.
+    /// Fetches the prompt that a slash command names from an MCP server.
     async fn fetch_mcp_prompt(
         &self,
         call: &SlashCommandCall,
@@ -135,7 +135,7 @@ impl SlashCommandSet {
         let origin = mcp_tool_source_name(server);
         tokio::select! {
             biased;
-            () = cancel.cancelled() => bail_usage!("it was interrupted"),
+            () = cancel.cancelled() => bail_usage!("the command was interrupted"),
             fetched = materials.fetch_prompt(&origin, name, arguments) => match fetched {
                 Ok(fetched) => Ok(SlashCommandRunOutcome::Prompt {
                     text: fetched.text,

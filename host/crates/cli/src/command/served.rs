@@ -25,7 +25,9 @@ impl SlashCommandSet {
             };
             let read = match skill.missing.is_empty() {
                 true => read_skill_to_serve_over_mcp(skill),
-                false => Err("it cannot run here".to_owned()),
+                false => {
+                    Err("the skill cannot run, because its requirements are missing".to_owned())
+                }
             };
             match read {
                 Ok(read) => take(read),
@@ -44,9 +46,9 @@ fn read_skill_to_serve_over_mcp(skill: &Skill) -> Result<ServedSkill, String> {
         None => read_skill_files_from_disk(skill),
     }?;
     let text = files.get(&[SKILL_FILE_NAME.to_owned()][..]);
-    let text = text.ok_or_else(|| format!("its folder has no {SKILL_FILE_NAME}"))?;
-    let text =
-        std::str::from_utf8(text).map_err(|_| format!("its {SKILL_FILE_NAME} is not UTF-8"))?;
+    let text = text.ok_or_else(|| format!("the skill's folder has no {SKILL_FILE_NAME}"))?;
+    let text = std::str::from_utf8(text)
+        .map_err(|_| format!("the skill's {SKILL_FILE_NAME} is not UTF-8"))?;
     Ok(ServedSkill {
         place: skill.id.split(':').map(str::to_owned).collect(),
         front: read_front_matter(text)?,
@@ -58,11 +60,11 @@ fn read_skill_files_from_disk(skill: &Skill) -> Result<SkillFileContentsByPath, 
     if skill.is_flat {
         let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
         let text = read_if_present(&skill.file, limit).map_err(|error| error.to_string())?;
-        let text = text.ok_or("its file is gone")?;
+        let text = text.ok_or("the skill's file is gone")?;
         return Ok([(vec![SKILL_FILE_NAME.to_owned()], text.into_bytes())].into());
     }
     if !skill.is_path_unchanged() {
-        return Err("its folder was replaced after it was found".to_owned());
+        return Err("the skill's folder was replaced after the skill was found".to_owned());
     }
     let bounds = FolderReadLimits {
         files: MAX_SKILL_FILES,
@@ -81,7 +83,9 @@ fn read_trusted_skill_files(
 ) -> Result<SkillFileContentsByPath, String> {
     let mut files = SkillFileContentsByPath::new();
     if skill.is_flat {
-        let text = held.file_content(&skill.file).ok_or("its file is gone")?;
+        let text = held
+            .file_content(&skill.file)
+            .ok_or("the skill's file is gone")?;
         files.insert(vec![SKILL_FILE_NAME.to_owned()], text.to_vec());
         return Ok(files);
     }

@@ -34,7 +34,7 @@ use rind_lib::plugin::prompts::MAX_TEMPLATE_BYTES;
 use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::schema;
 
-/// Permitted keys of the front matter.
+/// Keys that the front matter of a template may have.
 const FRONT_MATTER_KEYS: [&str; 2] = ["arguments", "description"];
 
 /// Variable with the text after the command's name, in a template that declares no arguments.
@@ -43,7 +43,7 @@ const COMMAND_TEXT_VARIABLE_NAME: &str = "arguments";
 /// Variables that Jinja defines in every template.
 const JINJA_GLOBAL_VARIABLES: [&str; 3] = ["dict", "range", "namespace"];
 
-/// A template with parsed front matter.
+/// Template of a slash command, with its front matter parsed.
 #[derive(Debug)]
 pub(super) struct CommandTemplate {
     pub(super) path: PathBuf,
@@ -70,7 +70,10 @@ impl CommandTemplate {
         };
         if bytes.len() as u64 > MAX_TEMPLATE_BYTES {
             let most = MAX_TEMPLATE_BYTES >> 10;
-            return Err(format!("{}: more than {most} KiB", path.display()));
+            return Err(format!(
+                "{}: the template has more than {most} KiB",
+                path.display()
+            ));
         }
         let text = std::str::from_utf8(bytes).map_err(|e| {
             let before = bytes.get(..e.valid_up_to()).unwrap_or_default();
@@ -200,7 +203,10 @@ impl CommandTemplate {
         let rendered = rendered.map_err(|refusal| self.format_render_error(refusal))?;
         let text = rendered.trim();
         if text.is_empty() {
-            return Err(format!("{}: the prompt is empty", self.path.display()));
+            return Err(format!(
+                "{}: the template renders to an empty prompt",
+                self.path.display()
+            ));
         }
         Ok(text.to_owned())
     }

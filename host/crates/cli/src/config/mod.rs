@@ -16,10 +16,10 @@ use super::render;
 use rind_lib::config::EffectiveSetting;
 use rind_operator::{model, project, setup};
 
-/// A setting as `rind config show --json` prints it.
+/// Setting in the form in which `rind config show --json` prints it.
 #[derive(Debug, Serialize)]
 pub(super) struct DisplayedSetting {
-    /// Keys joined with dots, as in `--set`.
+    /// Keys of the setting joined with dots, as in `--set`.
     pub(super) key: String,
     pub(super) value: toml::Value,
     /// Origin of the value, such as a file; `default` if no settings set it.
@@ -87,16 +87,16 @@ pub(super) fn write_initial_config(args: &ConfigInitArgs) -> anyhow::Result<Exit
     let shown = path.display().to_string();
     let folder = path.parent().unwrap_or(&path);
     std::fs::create_dir_all(folder)
-        .with_context(|| format!("make the folder {}", folder.display()))?;
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let file = OpenOptions::new().write(true).create_new(true).open(&path);
     let mut file = match file {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             bail_usage!("{shown} already exists; nothing was changed");
         }
-        file => file.with_context(|| format!("make {shown}"))?,
+        file => file.with_context(|| format!("cannot make {shown}"))?,
     };
     let written = file.write_all(starter::build_commented_default_settings(sections).as_bytes());
-    written.with_context(|| format!("write {shown}"))?;
+    written.with_context(|| format!("cannot write {shown}"))?;
     render::print_stderr_line(format_args!(
         "wrote {shown}; every setting in it is commented out: remove the # before a key to set it"
     ));

@@ -12,7 +12,7 @@ const EXAMPLE_VALUE_LINE_PREFIX: &str = "#: ";
 
 pub(super) fn default_settings() -> anyhow::Result<toml::Table> {
     toml::from_str(STARTER_SETTINGS_TOML)
-        .context("parse the default settings that are embedded in rind")
+        .context("cannot parse the default settings that are embedded in rind")
 }
 
 /// Returns an initial settings file with every key of these sections commented out.

@@ -19,11 +19,11 @@ pub(in super::super) struct TurnPluginActivities {
 /// leave the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum PluginActivityKind {
-    /// Messages to the person.
+    /// Messages that the plugin showed to the person.
     Said,
-    /// Messages to the model.
+    /// Messages that the plugin added for the model.
     Told,
-    /// Refusals and questions for approval, each with the reason.
+    /// Tool calls that the plugin refused or asked about, each with the reason.
     Refused,
     Changed,
     Reached,
@@ -33,13 +33,13 @@ pub(in super::super) enum PluginActivityKind {
     Left,
     Logged,
     Failed,
-    /// Points at which the plugin's hooks were called.
+    /// Extension points at which the plugin's hooks were called.
     CalledAt,
     /// Points at which a hook of the plugin changed, refused, reported or measured something.
     ActedAt,
 }
 
-/// Activity of one plugin, without duplicates.
+/// Activity of one plugin during a session, without duplicates.
 #[derive(Debug, Default)]
 pub(in super::super) struct PluginActivity {
     pub(in super::super) calls: u32,

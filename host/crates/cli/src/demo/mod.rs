@@ -47,16 +47,19 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let folder = tempfile::Builder::new()
         .prefix("rind-demo-")
         .tempdir()
-        .context("create a temporary folder")?;
+        .context("cannot create a temporary folder")?;
     let paths = RindPaths {
         data: folder.path().join("data"),
         workspace: folder.path().join("tide-station"),
         ..here.clone()
     };
     let workspace = &paths.workspace;
-    story
-        .write_workspace_files(workspace)
-        .with_context(|| format!("write the files of the demo to {}", workspace.display()))?;
+    story.write_workspace_files(workspace).with_context(|| {
+        format!(
+            "cannot write the files of the demo to {}",
+            workspace.display()
+        )
+    })?;
     let model = ModelSelection {
         set: story.settings.iter().map(ToString::to_string).collect(),
         ..ModelSelection::default()
@@ -67,7 +70,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let load = PluginLoadPlan::new(&setup, &PluginSelection::default(), GrantOptions::default())?
         .search_plugins_only_in(demo_plugin_folders()?)
         .with_plugin_folders(&paths);
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     setup.paths = paths;
     let paths = &setup.paths;
     let plugins = Arc::new(plugins);

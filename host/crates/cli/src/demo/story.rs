@@ -106,7 +106,7 @@ impl ScriptedDemoTurn {
             };
             for (key, value) in values {
                 store.set(key, value).with_context(|| {
-                    format!("write the values of the demo into the store of plugin {plugin}")
+                    format!("cannot write the values of the demo into the store of plugin {plugin}")
                 })?;
             }
         }

@@ -34,11 +34,11 @@ pub(super) struct DoctorArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DoctorCheckState {
-    /// Works as it should.
+    /// The checked part works as it should.
     Ok,
-    /// Works, but with less protection than possible.
+    /// The checked part works, but with less protection than possible.
     Weaker,
-    /// Does not work.
+    /// The checked part is missing or does not work.
     Missing,
 }
 

@@ -11,10 +11,10 @@ use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorWorkspaceSetup;
 
-/// Timeout for the server to list its models.
+/// Maximum time for the provider's server to list its models.
 const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Advice for a machine without a model.
+/// Advice for a user who has not configured a model.
 const NO_MODEL_ADVICE: &str = "start `rind run \"…\"` at a terminal and choose one, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL";
 
 pub(super) async fn check_selected_model(setup: &OperatorWorkspaceSetup) -> DoctorCheck {

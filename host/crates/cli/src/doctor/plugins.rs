@@ -113,7 +113,7 @@ impl SessionPluginsWithLoadPlan {
         self.load.in_memory_folder()
     }
 
-    /// Returns the setup used to load the plugins.
+    /// Returns the operator's settings and paths with which the plugins were loaded.
     pub(super) fn operator_setup(&self) -> &OperatorWorkspaceSetup {
         self.load.operator_setup()
     }

@@ -39,7 +39,7 @@ const MAX_FINGERPRINTED_FOLDER_ENTRIES: usize = 500;
 /// Time to wait until a previous daemon, which is ending, has closed the session.
 const PREVIOUS_DAEMON_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A host and the time of its last use.
+/// Host for the sessions of one project, and the time at which it was last used.
 struct CachedProjectAgentHost {
     run: Arc<OnceCell<ConfiguredAgentHost>>,
     /// Text that identifies the state of the project's settings (their stamp) when the host was

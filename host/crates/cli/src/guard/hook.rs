@@ -44,7 +44,7 @@ const HOOK_PROGRAM: &str = "rind-guard-hook";
 /// guard test` sets it.
 pub(super) const DAEMON_START_ENV_VARIABLE: &str = "RIND_GUARD_START";
 
-/// Parsed arguments of the hook.
+/// Arguments with which an agent starts `rind guard hook`.
 struct GuardHookCommandArguments {
     agent: GuardedAgent,
     point: AgentHookPoint,
@@ -243,7 +243,7 @@ impl GuardDaemonStarter for GuardDaemonProcessStarter {
         }
         let args = ["guard", "serve"].map(OsString::from);
         start_detached_program(&program, &args, env, log)
-            .map_err(|error| format!("start {}: {error}", program.display()))
+            .map_err(|error| format!("cannot start {}: {error}", program.display()))
     }
 }
 

@@ -193,7 +193,8 @@ async fn serve_daemon() -> anyhow::Result<ExitStatus> {
     let folder = GuardDaemonFolder::open(&paths.data)?;
     let build = hook::daemon_compatibility_key(&paths).map_err(anyhow::Error::msg)?;
     let cancel = CancellationToken::new();
-    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
+    let interrupted =
+        ShutdownSignals::listen_for_interrupts().context("cannot listen for signals")?;
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
     let backend = Arc::new(backend::GuardDaemonSessionOpener::new(paths));
     run_guard_daemon(&folder, backend, build, &cancel).await?;

@@ -52,7 +52,7 @@ pub(super) async fn test_installed_guard_hook(args: &GuardAgentArgs) -> anyhow::
         .find(|hook| hook.point == AgentHookPoint::PreTool);
     let hook = hook
         .context("the guard's hook before tool calls is not installed; install the guard again")?;
-    let folder = TemporaryFolder::new("guard-test-").context("make a temporary folder")?;
+    let folder = TemporaryFolder::new("guard-test-").context("cannot make a temporary folder")?;
     let trial = InstalledHookTest {
         target: &target,
         hook,
@@ -101,7 +101,7 @@ impl InstalledHookTest<'_> {
         let mut process = ProcessSpec::new_unconfined("sh", self.target.paths.workspace.clone());
         process.env = base_environment();
         if is_alone {
-            // Use an empty home, which has no daemon.
+            // Use an empty home folder, so that no running daemon is found.
             process
                 .env
                 .push((DAEMON_START_ENV_VARIABLE.into(), "never".into()));

@@ -27,12 +27,12 @@ use rind_package::place::{self, StagedInstall};
 use rind_package::signature::{self, InstallConfig, SignatureCheckTarget};
 use rind_package::source::{FetchedPlugin, PluginSource, fetch_plugin};
 
-/// Returns the folder with the installed plugins.
+/// Returns the folder that contains the installed plugins.
 pub(super) fn plugins_folder(paths: &RindPaths) -> PathBuf {
     paths.config.join("plugins")
 }
 
-/// Installed plugins with their lock file, exclusively locked.
+/// Installed plugins with their lock file, locked so that no other command changes them.
 pub(super) struct ExclusivelyLockedPluginInstallation {
     paths: RindPaths,
     config: InstallConfig,
@@ -56,9 +56,9 @@ pub(super) struct PluginInstallRequest<'a> {
 pub(in super::super) enum PluginInstallChangeKind {
     /// The plugin was not installed before.
     Installed,
-    /// The plugin was updated from this version.
+    /// The plugin was updated; contains the version before the update.
     Updated(semver::Version),
-    /// The same files were already installed.
+    /// The same files were already installed, so nothing was changed.
     Unchanged,
     /// Files of the same version were restored, because they had been changed or removed.
     Restored,
@@ -77,11 +77,11 @@ pub(in super::super) struct PluginInstallOutcome {
     pub(in super::super) waiting: Vec<rind_lib::grant::Capability>,
     /// Whether Rind ever calls the plugin's component.
     pub(in super::super) is_called: bool,
-    /// Changes to the data stored under the plugin's name.
+    /// Changes to data that was already stored under the plugin's name.
     pub(in super::super) stored: Vec<PluginDataMoveOnInstall>,
     /// Claims of the registry about where the package was built; `None` for other sources.
     pub(in super::super) provenance: Option<Vec<String>>,
-    /// Warnings about the version of the package.
+    /// Warnings about the installed version of the package.
     pub(in super::super) notices: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub(in super::super) struct PluginRemovalOutcome {
     /// Folder to which the plugin's data was moved, and the source from which an installation
     /// restores it; `None` without data.
     pub(in super::super) data: Option<(PathBuf, PluginSource)>,
-    /// Place in the settings that still configures the plugin.
+    /// Place in the settings that still configures the removed plugin; `None` if there is none.
     pub(in super::super) configured: Option<String>,
     /// Whether the lock file still requires that a plugin of this name is signed with a certain
     /// key.
@@ -123,7 +123,7 @@ impl ExclusivelyLockedPluginInstallation {
         })
     }
 
-    /// Lists the installed plugins with their sources.
+    /// Returns the names of the installed plugins, each with its source.
     pub(super) fn installed_plugin_sources(&self) -> Vec<(String, PluginSource)> {
         let all = self.lock.entries.iter();
         all.map(|(name, locked)| (name.clone(), locked.source.clone()))
@@ -146,7 +146,7 @@ impl ExclusivelyLockedPluginInstallation {
         }
     }
 
-    /// Installs, updates or restores one plugin.
+    /// Installs, updates or restores one plugin, depending on what is installed now.
     pub(super) async fn install_plugin(
         &mut self,
         wanted: &PluginInstallRequest<'_>,

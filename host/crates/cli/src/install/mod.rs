@@ -41,7 +41,7 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
     // Check the plugin from a copy of exactly the bytes that are packed.
-    let checked = tempfile::tempdir().context("make a temporary folder")?;
+    let checked = tempfile::tempdir().context("cannot make a temporary folder")?;
     let staged = place::stage_files(contents.files(), name, checked.path())?;
     let set = alone::load_single_plugin_with_grants(
         &staged.folder,

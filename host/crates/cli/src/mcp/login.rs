@@ -25,7 +25,7 @@ use rind_serve::{ApiListener, LoginRedirectPage, serve_login_redirects};
 /// Path on this machine to which the browser is redirected.
 const LOGIN_CALLBACK_PATH: &str = "/callback";
 
-/// Timeout for the person to log in.
+/// Maximum time for the person to log in with the browser.
 const USER_LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Time that the program waits before it ends, so that the browser can receive the last page.
@@ -55,7 +55,7 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     let secret = read_oauth_client_secret(&setup, name, settings)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let listener = ApiListener::bind_tcp(address).await;
-    let listener = listener.with_context(|| format!("listen at {address}"))?;
+    let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
     let redirect = format!("{}{LOGIN_CALLBACK_PATH}", listener.format_address());
     let flow = PendingBrowserLogin::begin(McpLoginParameters {
         name,
@@ -123,7 +123,7 @@ pub(super) async fn revoke_and_remove_login(
         Err(why) => render::print_warning(&format!("its tokens are not revoked: {why}")),
     }
     remove_login(file)
-        .with_context(|| format!("remove the stored login of the MCP server `{name}`"))
+        .with_context(|| format!("cannot remove the stored login of the MCP server `{name}`"))
 }
 
 fn mcp_server_login_error(name: &str, why: &str) -> anyhow::Error {

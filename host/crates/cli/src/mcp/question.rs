@@ -12,7 +12,7 @@ use rind_mcp::{
     ServerApprovalAsker, ServerToolsAndPrompts,
 };
 
-/// Asks the person at the terminal about MCP servers.
+/// Asks the person at the terminal whether to approve the tools of MCP servers.
 pub(in super::super) struct TerminalMcpServerApprovalAsker;
 
 impl ServerApprovalAsker for TerminalMcpServerApprovalAsker {
@@ -190,7 +190,7 @@ fn build_server_tools_screen(question: McpServerApprovalQuestion<'_>) -> Questio
     }
 }
 
-/// Describes how many tools and prompts a server offers.
+/// Describes how many tools and prompts an MCP server offers.
 pub(in super::super) fn format_tool_and_prompt_counts(offer: &ServerToolsAndPrompts) -> String {
     let tools = format_count_with_noun(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {

@@ -86,7 +86,8 @@ pub(super) async fn run_mcp_serve(args: McpServeArgs) -> anyhow::Result<ExitStat
         upstream: upstream.into(),
     };
     let cancel = CancellationToken::new();
-    let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
+    let interrupted =
+        ShutdownSignals::listen_for_interrupts().context("cannot listen for signals")?;
     drop(ready.exits);
     tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
     match &args.listen {
@@ -184,7 +185,7 @@ async fn serve_over_stdio(
     served.map_err(anyhow::Error::msg)
 }
 
-/// Serves agents that connect over HTTP.
+/// Serves MCP clients that connect over HTTP.
 async fn serve_over_http(
     serving: OwnMcpServerConfig,
     address: &ListenAddress,
@@ -217,5 +218,5 @@ async fn serve_over_http(
     )
     .await;
     server.close().await;
-    served.context("serve MCP")
+    served.context("cannot serve MCP")
 }

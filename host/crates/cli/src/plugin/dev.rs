@@ -60,7 +60,7 @@ pub(in super::super) async fn run_plugin_dev(
             args.dir.display()
         );
     }
-    let dir = args.dir.canonicalize().context("find the plugin")?;
+    let dir = args.dir.canonicalize().context("cannot find the plugin")?;
     let paths = find_rind_paths(args.open.workspace.as_deref())?;
     let setup = OperatorWorkspaceSetup::read(
         process_environment(),
@@ -133,7 +133,8 @@ async fn rerun_prompt_after_reloads(
     mut replaced: UnboundedReceiver<()>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<ExitStatus> {
-    let interrupts = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
+    let interrupts =
+        ShutdownSignals::listen_for_interrupts().context("cannot listen for Ctrl-C")?;
     drop(opened.exits);
     tokio::spawn(interrupts.cancel_then_exit_on_second_signal(cancel.clone()));
     let mut session = opened.session;
@@ -173,9 +174,9 @@ async fn rerun_prompt_after_reloads(
 /// Source folder of a plugin under development, and the folders to which the agent has access.
 struct DevPluginSource {
     dir: PathBuf,
-    /// Folders in which the agent may write.
+    /// Folders of the plugin's source in which the agent may write.
     open: Vec<PathBuf>,
-    /// Folder with the SDKs on this machine.
+    /// Folder in which the plugin SDKs are unpacked on this machine.
     sdks: PathBuf,
 }
 
@@ -218,7 +219,7 @@ struct DevPluginReloader {
     commands: Arc<SlashCommandSet>,
     source: DevPluginSource,
     name: String,
-    /// Loads later versions of the plugin.
+    /// Plan for loading later versions of the plugin.
     later: PluginLoadPlan,
     /// Sends a message each time a new version has replaced the plugin.
     told: UnboundedSender<()>,

@@ -3,7 +3,7 @@
 
 use super::{print_stdout_line, printable_text};
 
-/// A fault at a place in a file.
+/// Annotation that GitHub shows for a fault at a place in a file.
 #[derive(Clone, Debug)]
 pub(in super::super) struct GithubAnnotation {
     pub(in super::super) file: String,

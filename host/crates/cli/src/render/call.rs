@@ -13,7 +13,7 @@ use rind_lib::tool::preview::FileChangePreviewLine;
 pub(in super::super) struct ToolCallPreviewHighlighter<'a> {
     /// Path of the file that the call writes; empty if it writes none.
     path: &'a str,
-    /// Mark of the previous line.
+    /// Mark at the beginning of the previous line.
     mark: &'static str,
     code: Option<CodeHighlighter>,
 }

@@ -157,7 +157,7 @@ pub(in super::super) fn print_missing_coverage(plugin: &str, coverage: &PluginCo
     }
 }
 
-/// Reports a snapshot that belongs to no case.
+/// Prints that a snapshot belongs to no test case, or that it was removed.
 pub(in super::super) fn report_unused_snapshot(unused: &UnusedSnapshot, is_accepted: bool) {
     let file = unused.path.display();
     match (unused.is_written, is_accepted) {

@@ -20,10 +20,10 @@ pub(in super::super) struct FileChangeToShow<'a> {
     pub(in super::super) contents: [Option<Vec<u8>>; 2],
 }
 
-/// A line of the description of a change.
+/// Line that describes how a file was changed.
 pub(in super::super) struct FileChangeLine {
     pub(in super::super) style: Style,
-    /// Text without styles, escaped.
+    /// Text of the line, escaped and without styles.
     pub(in super::super) text: String,
 }
 

@@ -56,7 +56,7 @@ fn format_fault_line(fault: &PluginFault) -> String {
     )
 }
 
-/// Prints each fault as an annotation for GitHub.
+/// Prints each fault of a plugin as an annotation for GitHub.
 pub(in super::super) fn print_faults_as_github_annotations(all: &[PluginCheckResult]) {
     for fault in all.iter().flat_map(|checked| &checked.faults) {
         let path = fault.path.display().to_string();

@@ -10,14 +10,14 @@ pub(in super::super) const N_SHOWN_OUTPUT_LINES: usize = 3;
 /// the text before this line gives the reason.
 const EXIT_CODE_ZERO_LINE: &str = "[exit code 0]";
 
-/// The end of the output of a command.
+/// Last lines of the output of a shell command, with its outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct CommandOutputTail<'a> {
     /// Outcome of the command, such as `[exit code 3]`.
     pub(in super::super) ending: &'a str,
     /// Last lines of output that are not blank, at most [`N_SHOWN_OUTPUT_LINES`].
     pub(in super::super) lines: Vec<&'a str>,
-    /// Number of lines before `lines` that are not blank.
+    /// Number of lines before `lines` that are not blank and are not shown.
     pub(in super::super) n_before: usize,
 }
 

@@ -110,7 +110,7 @@ pub(in super::super) fn print_summary_cost(turn: &TurnSummary) {
     ));
 }
 
-/// Warns that there is no summary, with the reason.
+/// Warns that the model wrote no summary of the skill, with the reason.
 pub(in super::super) fn warn_skill_summary_missing(why: &str) {
     print_warning(&format!(
         "there is no summary: {}",
@@ -118,7 +118,7 @@ pub(in super::super) fn warn_skill_summary_missing(why: &str) {
     ));
 }
 
-/// Warns that a summary was truncated to `limit` bytes.
+/// Warns that the summary of a skill was truncated to `limit` bytes.
 pub(in super::super) fn warn_summary_truncated(limit: usize) {
     print_warning(&format!(
         "the summary is longer than {} KiB and was truncated",

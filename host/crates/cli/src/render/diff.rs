@@ -21,12 +21,12 @@ const MINIMAL_DIFF_SEARCH_TIMEOUT: Duration = Duration::from_millis(50);
 /// Note below a changed last line that has no line break.
 const NO_FINAL_LINE_BREAK_NOTE: &str = "\\ no line break at the end";
 
-/// A row of a diff.
+/// Row of a diff, ready to be printed.
 pub(in super::super) struct RenderedDiffRow {
     /// `-` for a removed line, `+` for an added one, a blank for an unchanged one, `⋮` between two
     /// changes, or `\` for a remark.
     mark: char,
-    /// Line number and mark.
+    /// Beginning of the row: line number and mark.
     head: String,
     /// Pieces of the line, escaped, each with its style.
     pieces: Vec<(Style, String)>,
@@ -66,11 +66,11 @@ impl RenderedDiffRow {
 /// Two texts to compare, and how to show their lines.
 #[derive(Clone, Copy)]
 pub(in super::super) struct TextsToDiff<'a> {
-    /// File name, which determines the language for colors.
+    /// File name of both texts, which determines the language for coloring.
     pub(in super::super) path: &'a str,
     pub(in super::super) before: &'a str,
     pub(in super::super) after: &'a str,
-    /// Escapes one line of the texts.
+    /// Function that escapes one line of the texts for display.
     pub(in super::super) escape: fn(&str) -> String,
 }
 

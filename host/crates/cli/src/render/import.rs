@@ -120,7 +120,7 @@ fn print_import_plan_part(head: &str, rows: impl Iterator<Item = (String, String
     }
 }
 
-/// Prints what was written and the next step.
+/// Prints what the import has written, and the user's next step.
 pub(in super::super) fn print_import_result(plan: &ImportPlan, settings: &Path) {
     let counts = [
         (plan.rules.len(), "rule"),

@@ -15,7 +15,7 @@ use rind_package::contents::PluginContents;
 use rind_package::ecosystem::PackageKind;
 use rind_package::registry::PublishedArtifact;
 
-/// Prints a line for a packed plugin.
+/// Prints a line about the plugin that was packed into the file `out`.
 pub(in super::super) fn show_packed_plugin(contents: &PluginContents, out: &Path, n_bytes: u64) {
     print_stdout_line(format_args!(
         "{} {} {} {}",
@@ -40,7 +40,7 @@ pub(in super::super) fn print_publish_instructions(kind: PackageKind, out: &Path
     });
 }
 
-/// Prints a line for a published plugin.
+/// Prints a line about the plugin that was published in a registry.
 pub(in super::super) fn show_published_plugin(
     contents: &PluginContents,
     published: &PublishedArtifact,
@@ -132,7 +132,7 @@ pub(in super::super) fn print_update_failure(name: &str, error: &anyhow::Error) 
     ));
 }
 
-/// Prints the removed plugin, and what remains of it.
+/// Prints which plugin was removed, and what remains of it.
 pub(in super::super) fn show_removed_plugin(removed: &PluginRemovalOutcome) {
     print_stdout_line(format_args!(
         "{} {} removed",

@@ -35,7 +35,7 @@ pub(in super::super) struct PluginLoopLinesPerMinuteCounts(Mutex<BTreeMap<String
 /// Decision whether to show a line, by the number of earlier lines of the loop in this minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineRateLimitDecision {
-    /// The line is shown.
+    /// The line is shown, because the limit is not reached.
     Line,
     /// The line exceeds the limit, and a notice is shown instead.
     Notice,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Style};
 
-/// Palette for code.
+/// Palette of the colors in which code is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum CodeColorPalette {
     /// The terminal's own sixteen colors, which fit any background.

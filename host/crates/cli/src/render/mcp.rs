@@ -70,7 +70,7 @@ pub(in super::super) fn print_changes_since_approval(changes: &[ChangeSinceServe
     }
 }
 
-/// Lists the servers that are configured.
+/// Prints the MCP servers that the settings configure.
 pub(in super::super) fn print_servers(servers: &[McpListEntry<'_>]) {
     if servers.is_empty() {
         print_note("there are no MCP servers; `rind mcp add` adds one");

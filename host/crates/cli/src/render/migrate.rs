@@ -10,7 +10,7 @@ use super::{
 };
 use rind_lib::skill::UnconvertibleSkillKey;
 
-/// Number of unchanged lines shown around a change.
+/// Number of unchanged lines that the diff shows before and after a change.
 const DIFF_CONTEXT_LINES: usize = 3;
 
 /// Prints the changed lines of a file with the unchanged lines around them.

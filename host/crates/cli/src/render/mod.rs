@@ -166,7 +166,7 @@ pub(super) fn format_duration_micros(micros: f64) -> String {
     }
 }
 
-/// Formats elapsed seconds in seconds, minutes and hours.
+/// Formats elapsed seconds for display in seconds, minutes and hours.
 pub(super) fn format_elapsed_seconds(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),
@@ -180,7 +180,7 @@ pub(super) fn estimated_usage_mark(usage: &Usage) -> &'static str {
     if usage.estimated { " (estimated)" } else { "" }
 }
 
-/// Formats the input and output tokens of a usage.
+/// Formats the numbers of input and output tokens of a usage.
 fn format_token_usage(usage: &Usage) -> String {
     let (input, output) = (usage.input_tokens, usage.output_tokens);
     format!(

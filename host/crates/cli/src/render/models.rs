@@ -6,7 +6,7 @@ use super::{
 };
 use crate::models::ModelListing;
 
-/// Maximum length of a shown model name, in characters.
+/// Maximum number of characters of a model name that are shown.
 const MAX_MODEL_NAME_CHARS: usize = 120;
 
 pub(in super::super) fn print_models(found: &ModelListing, why: &str) {

@@ -38,7 +38,7 @@ pub(in super::super) fn write_stderr_immediately(text: impl Display) {
     write_to_stream_recording_failure(anstream::stderr(), "standard error", text);
 }
 
-/// Writes to standard output unchanged.
+/// Writes a text to standard output without adding a line break.
 pub(in super::super) fn print_to_stdout(text: impl Display) {
     write_to_stream_recording_failure(anstream::stdout(), STDOUT_DISPLAY_NAME, text);
 }
@@ -98,7 +98,7 @@ fn write_to_stream_recording_failure(mut stream: impl Write, name: &str, text: i
     match written {
         // A broken pipe is not a failure: the reader wants no more output.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            // Keep the first failure only.
+            // Keep only the message of the first failure.
             let _ = FIRST_WRITE_FAILURE.set(format!("cannot write to {name}: {error}"));
         }
         Err(_) if name == STDOUT_DISPLAY_NAME => {

@@ -31,7 +31,7 @@ pub(in super::super) struct PlainTurnRenderer {
     more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
-    /// Name and arguments of each running tool call.
+    /// Name and arguments of each running tool call, as one text.
     calls: HashMap<TurnPartId, String>,
     /// Call whose start was printed in the last line, if any.
     above: Option<TurnPartId>,

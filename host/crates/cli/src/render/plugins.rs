@@ -46,7 +46,7 @@ pub(in super::super) fn plugin_compile_notice_callback() -> BeforeCompileCallbac
 /// Note on a component that exports nothing which this host calls.
 pub(in super::super) const NO_USABLE_EXPORT_NOTE: &str = "nothing calls it, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
-/// Prints the line for a plugin that is loaded.
+/// Prints the line about a plugin that is loaded.
 pub(in super::super) fn print_plugin_row(report: &PluginReport) {
     let mut parts: Vec<String> = report.hooks.iter().map(format_plugin_hook_line).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));

@@ -13,7 +13,7 @@ const PLUGIN_NAME_START_COLUMN: usize = 29;
 
 const PLUGIN_NAME_COLUMNS: usize = 24;
 
-/// Width of the right-aligned column of times.
+/// Width of the right-aligned column of times, in characters.
 const TIME_COLUMN_WIDTH: usize = 9;
 
 /// Free columns that a wrapped text needs to begin on the current line; with fewer, the text begins
@@ -52,7 +52,7 @@ impl OutputRowBuilder {
         self
     }
 
-    /// Appends a space and a piece of text.
+    /// Appends a space and a piece of text in this style.
     pub(in super::super) fn with_space_and_styled_text(self, style: Style, text: &str) -> Self {
         self.add_spaces(1).with_styled_text(style, text)
     }

@@ -202,7 +202,7 @@ fn styled_failed_label() -> String {
     style_text(ERROR_STYLE, "failed:")
 }
 
-/// Formats a pause in the largest suitable unit.
+/// Formats the pause before a loop's next run in the largest suitable unit.
 fn format_pause_duration(ms: u64) -> String {
     match ms {
         ms if ms < 60_000 => format_duration_ms(ms),
@@ -212,7 +212,7 @@ fn format_pause_duration(ms: u64) -> String {
     }
 }
 
-/// Prints which loops are served.
+/// Prints which plugin loops the server runs.
 pub(in super::super) fn print_served_loops<'a>(plugins: impl Iterator<Item = &'a String>) {
     let names: Vec<String> = plugins.map(|name| truncate_to_one_line(name, 64)).collect();
     let text = format!("serving {}; Ctrl-C ends it", names.join(", "));

@@ -45,7 +45,7 @@ pub(in super::super) fn describe_session(head: &SessionSummary, now: i64) -> Str
     )
 }
 
-/// Whether a session's workspace is this folder.
+/// Whether the session's workspace is this folder.
 pub(in super::super) fn is_session_in_workspace(row: &SessionSummary, workspace: &Path) -> bool {
     Path::new(&row.workspace) == workspace
 }

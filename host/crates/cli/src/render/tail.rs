@@ -23,7 +23,7 @@ pub(super) struct DrawnAnswerTail {
     rows: Vec<String>,
     /// Number of the last entries in `rows` that are drawn on the screen; 0 if none is drawn.
     n_shown: usize,
-    /// Time of the last drawing.
+    /// Time at which the rows were drawn last; `None` if they were never drawn.
     drawn: Option<Instant>,
 }
 
@@ -50,7 +50,7 @@ impl DrawnAnswerTail {
         self.drawn = Some(Instant::now());
     }
 
-    /// Removes the rows from the screen.
+    /// Removes the drawn rows from the screen.
     pub(super) fn erase(&mut self) {
         let n_up = self.n_shown.saturating_sub(1);
         if std::mem::take(&mut self.n_shown) == 0 {

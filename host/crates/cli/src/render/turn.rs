@@ -39,7 +39,7 @@ fn stdout_markdown_width() -> Option<usize> {
     columns.filter(|_| !is_plain)
 }
 
-/// Writes rows to standard output.
+/// Writes rows of text to standard output.
 fn print_rows_to_stdout(rows: &[String]) {
     if !rows.is_empty() {
         print_to_stdout(rows.join("\n") + "\n");
@@ -49,17 +49,17 @@ fn print_rows_to_stdout(rows: &[String]) {
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
     is_json: bool,
-    /// Number of JSON lines printed so far.
+    /// Number of lines of JSON that were printed so far.
     n_lines: u64,
     /// Whether all output goes to a pipe or file, so that rendering need not pause while a question
     /// is on the terminal.
     is_elsewhere: bool,
-    /// Whether the model's text is shown while it streams.
+    /// Whether the model's text is shown while the model still writes it.
     is_live: bool,
     waiting: WaitStatusLine,
     /// Width to which the model's text is wrapped, as in the chat; `None` prints it unwrapped.
     columns: Option<usize>,
-    /// Layout of the model's text that is streaming.
+    /// Layout of the model's text, which is still being written.
     answer: StreamedAnswerRenderer,
     /// Rows on the terminal that show the end of `answer`, which may still change.
     tail: DrawnAnswerTail,
@@ -73,7 +73,7 @@ pub(in super::super) struct TurnRenderer {
     hides_answer: bool,
     /// Names of the running tools, by the id of their call.
     running: BTreeMap<String, String>,
-    /// Output so far of the calls in `running`.
+    /// Outputs so far of the tool calls in `running`.
     live: RunningToolCallOutputs,
     hooks: TracedHookCallTotals,
     plain: PlainTurnRenderer,
@@ -362,7 +362,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Prints a complete line, after ending the streamed text.
+    /// Prints a complete line below the text that was streamed so far.
     fn print_line_below_streamed_text(&mut self, line: String) {
         self.waiting.hide_line_until_next_tick();
         self.erase_unfinished_answer_text();

@@ -19,7 +19,7 @@ use unicode_width::UnicodeWidthChar;
 /// First character of an escape sequence, which takes no columns.
 const ESCAPE_SEQUENCE_START: char = '\u{1b}';
 
-/// Sequence that ends all styles.
+/// Escape sequence that ends all styles of the terminal.
 const STYLE_RESET_SEQUENCE: &str = "\u{1b}[0m";
 
 /// Indentation of continuation rows if the line has no column to align them with.

@@ -10,7 +10,7 @@ use super::args::SessionEntriesArgs;
 use rind_lib::paths::RindPaths;
 use rind_lib::session::{Entry, NumberedEntriesAndNotices, SessionStore};
 
-/// Entry of a session with its line number.
+/// Entry of a session with its line number, as it is printed in JSON.
 #[derive(Serialize)]
 struct NumberedEntry<'a> {
     /// Line number in the session, from 1. Unreadable lines count too, but are not printed.

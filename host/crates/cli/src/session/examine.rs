@@ -9,7 +9,7 @@ use super::args::SessionDoctorArgs;
 use rind_lib::paths::RindPaths;
 use rind_lib::session::{SessionExamination, SessionStore, examine_session, repair_session};
 
-/// Maximum length of a description, in characters.
+/// Maximum length of the description of a session's fault, in characters.
 const MAX_FAULT_TEXT_CHARS: usize = 1_000;
 
 /// Maximum number of kinds of entries that are listed, the largest kinds first.

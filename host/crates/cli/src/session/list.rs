@@ -11,7 +11,7 @@ use super::args::SessionListArgs;
 use rind_lib::paths::RindPaths;
 use rind_lib::session::{SessionState, SessionStore, SessionSummary};
 
-/// Maximum length of a shown title, in characters.
+/// Maximum length of a session title in the list, in characters.
 const MAX_SESSION_TITLE_CHARS: usize = 80;
 
 pub(super) fn list_sessions(

@@ -10,7 +10,7 @@ use super::{selection, turns};
 use rind_lib::paths::RindPaths;
 use rind_lib::session::{SessionStore, SessionView};
 
-/// Maximum length of a text without `--full`, in bytes.
+/// Maximum length of each shown text without `--full`, in bytes.
 const MAX_SHOWN_TEXT_BYTES: usize = 4_000;
 
 pub(super) fn show_session(
@@ -28,7 +28,8 @@ pub(super) fn show_session(
                 reading.entries.last().map_or(0, |own| own.line)
             );
         };
-        let text = serde_json::to_string_pretty(&entry.entry).context("write the entry as JSON")?;
+        let text =
+            serde_json::to_string_pretty(&entry.entry).context("cannot write the entry as JSON")?;
         match args.json {
             true => render::print_json(&entry.entry)?,
             false => render::print_to_stdout(render::printable_text(&text) + "\n"),

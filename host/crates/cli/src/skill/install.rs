@@ -361,9 +361,13 @@ fn parse_and_check_skill_bundle(
             .filter(|d| d.severity == Severity::Error)
             .map(ToString::to_string)
             .collect();
-        anyhow!("its {} cannot be used: {}", bundle.file, why.join("; "))
+        anyhow!(
+            "the skill's {} cannot be used: {}",
+            bundle.file,
+            why.join("; ")
+        )
     })?;
-    let folder = tempfile::tempdir().context("make a temporary folder")?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let staged = place::stage_files(&bundle.files, name, folder.path())?;
     let there = skill::discover_skills(
         &[SkillSearchDirectory::new(Source::Local, staged.folder)],

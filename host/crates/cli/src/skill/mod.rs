@@ -90,7 +90,7 @@ pub(super) struct SkillCheckArgs {
     json: bool,
 }
 
-/// File of a skill with its diagnostics.
+/// File of a skill, with the faults that the check found in it.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedSkillFile {
     pub(super) file: PathBuf,
@@ -116,7 +116,7 @@ async fn find_session_skills_and_plugins(
     args: &PluginArgs,
 ) -> anyhow::Result<(SessionSkills, FoundPluginSet)> {
     let load = plugin::plan_session_plugin_load(args).await?;
-    let plugins = load.load().await.context("load plugins")?;
+    let plugins = load.load().await.context("cannot load plugins")?;
     load.check_selected_plugins(&plugins)?;
     let roots = skills::skill_roots(load.operator_setup(), &plugins, load.in_memory_folder());
     Ok((discover_skills(&roots), plugins))

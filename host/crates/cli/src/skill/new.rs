@@ -28,7 +28,7 @@ pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStat
     let name = &args.name;
     if !is_portable_skill_name(name) {
         bail_usage!(
-            "`{}` cannot be a name: use a-z, 0-9 and single `-`",
+            "`{}` cannot be the name of a skill: use a-z, 0-9 and single `-`",
             name.escape_debug()
         );
     }
@@ -72,7 +72,7 @@ pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStat
     debug_assert!(parse_text(name, &text).is_ok());
     fs::create_dir_all(&folder)
         .and_then(|()| fs::write(folder.join(SKILL_FILE_NAME), text))
-        .with_context(|| Usage(format!("write {}", folder.display())))?;
+        .with_context(|| Usage(format!("cannot write {}", folder.display())))?;
     render::print_stdout_line(folder.join(SKILL_FILE_NAME).display());
     render::print_note(&format!(
         "write the description first; then `rind skill check {}`",

@@ -19,7 +19,7 @@ const NON_TERMINAL_PREVIEW_COLUMNS: usize = 100_000;
 /// Maximum number of file names in one line of the preview.
 const MAX_FILE_NAMES_PER_LINE: usize = 30;
 
-/// File name extensions of programs.
+/// File name extensions that mark files as programs in the preview of a skill.
 const EXECUTABLE_FILE_EXTENSIONS: [&str; 18] = [
     "bash", "bat", "cmd", "dll", "dylib", "exe", "fish", "js", "mjs", "php", "pl", "ps1", "py",
     "pyc", "rb", "sh", "so", "ts",
@@ -53,17 +53,17 @@ pub(super) fn build_skill_install_preview_screen(
     }
 }
 
-/// Asks whether to install; `true` only for yes.
+/// Asks whether to install the skill; returns `true` only for the answer yes.
 pub(super) async fn confirm_preview(screen: &QuestionScreenContent) -> bool {
     screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true)
 }
 
-/// Reports that another `rind skill` command must end first.
+/// Prints that another `rind skill` command must end first.
 pub(super) fn print_skill_lock_wait_notice() {
     render::print_note("waiting for another `rind skill` command to end");
 }
 
-/// Prints the preview without asking.
+/// Prints the preview of a skill without asking whether to install it.
 pub(super) fn print_skill_install_preview(screen: &QuestionScreenContent) {
     let columns =
         terminal::terminal_columns(std::io::stderr()).unwrap_or(NON_TERMINAL_PREVIEW_COLUMNS);

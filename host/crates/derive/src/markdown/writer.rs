@@ -22,7 +22,7 @@ const KNOWN_HTML_TAGS: [&str; 26] = [
     "hr", "i", "img", "kbd", "p", "picture", "source", "span", "strong", "sub", "summary", "sup",
 ];
 
-/// Writes parser events as Markdown.
+/// Writes the events of a Markdown parser as Markdown again.
 #[derive(Default)]
 pub(super) struct MarkdownWriter {
     kind: MarkdownBlockKind,
@@ -44,7 +44,7 @@ pub(super) struct MarkdownWriter {
     depth: usize,
     /// Length of `out` at the end of the last complete block.
     pub(super) end: usize,
-    /// Number of cells in the open table row.
+    /// Number of cells so far in the table row that is being written.
     n_cells: usize,
     is_in_cell: bool,
 }

@@ -27,7 +27,7 @@ const MAX_LISTED_DESCRIPTION_BYTES: usize = 300;
 /// Maximum length of a description on a tool's own page, in bytes.
 const MAX_TOOL_PAGE_DESCRIPTION_BYTES: usize = 8 << 10;
 
-/// Maximum number of examples per tool.
+/// Maximum number of example calls that the skill shows per tool.
 const MAX_EXAMPLES_PER_TOOL: usize = 3;
 
 /// Maximum number of tools or commands that the skill's description names.
@@ -253,7 +253,7 @@ fn format_slash_command_item(command: &PackagedCommand) -> String {
     format!("- {name}: {text}{arguments}\n")
 }
 
-/// Lists the requested permissions and the required plugins.
+/// Renders the section that lists the plugin's requested permissions and required plugins.
 fn render_permissions_section(package: &PluginPackage) -> String {
     let mut text = "## What it may touch\n\n".to_owned();
     if package.permissions.is_empty() {

@@ -27,17 +27,17 @@ pub struct PluginPackage {
     pub(super) side_effects: Vec<SideEffect>,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) commands: Vec<PackagedCommand>,
-    /// List items that describe the plugin's hooks.
+    /// Descriptions of the plugin's hooks, each as one list item in Markdown.
     pub(super) hooks: Vec<String>,
-    /// Files of prompt templates.
+    /// Files with the prompt templates that the plugin contains.
     pub(super) prompts: Vec<String>,
     /// Directories of the skills that the plugin contains.
     pub(super) skills: Vec<String>,
-    /// Descriptions of the requested permissions.
+    /// Descriptions of the permissions that the plugin requests.
     pub(super) permissions: Vec<String>,
     /// Description of what the permissions allow in combination, if the combination is dangerous.
     pub(super) together: Option<String>,
-    /// Required plugins, with their version requirements.
+    /// Names of the plugins that this plugin requires, with version requirements.
     pub(super) dependencies: Vec<String>,
     /// JSON Schema of the plugin's settings.
     pub(super) settings: Option<Value>,

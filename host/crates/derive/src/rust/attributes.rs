@@ -41,7 +41,7 @@ fn string_literal_value(value: &Expr) -> Option<String> {
     }
 }
 
-/// Returns the file in a `#[path]` attribute.
+/// Returns the file path that a `#[path]` attribute of a module names.
 pub(super) fn path_attribute_value(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| {
         let value = &attribute

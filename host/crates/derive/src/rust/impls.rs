@@ -19,10 +19,10 @@ pub(super) struct ImplBlock {
     pub(super) gives: ImplBlockMembers,
 }
 
-/// Members that an `impl` block adds to its type.
+/// Methods or trait that an `impl` block adds to its type.
 pub(super) enum ImplBlockMembers {
     Methods(ImplBlockOutline),
-    /// Implemented trait: its path, and the text to display.
+    /// Trait that the block implements: its path, and the text to display.
     Trait(Vec<String>, String),
 }
 

@@ -22,7 +22,7 @@ const MAX_CONSTANT_LINE_BYTES: usize = 120;
 /// Identifier that stands for an omitted body until the item is printed; then it becomes `…`.
 const OMITTED_BODY_PLACEHOLDER: &str = "__body_that_is_left_out";
 
-/// Item as other crates see it.
+/// Rust item as other crates see it.
 pub(super) enum ItemWithVisibility {
     Public(Box<RustItemOutline>),
     /// A type or trait of this name that other crates cannot use.
@@ -292,13 +292,13 @@ pub(super) fn create_empty_function_body() -> Block {
     }
 }
 
-/// Removes the empty body from a printed function.
+/// Removes the empty body `{}` from the text of a printed function.
 fn remove_empty_body(text: &str) -> String {
     let text = text.trim_end().trim_end_matches("{}").trim_end();
     format!("{};", text.trim_end_matches(','))
 }
 
-/// Shortens a printed constant: a long value is omitted.
+/// Shortens the text of a printed constant: a long value is omitted.
 fn omit_long_constant_value(text: &str) -> String {
     match text.split_once(" = ") {
         Some((before, _)) if text.len() > MAX_CONSTANT_LINE_BYTES || text.contains('\n') => {

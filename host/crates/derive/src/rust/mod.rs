@@ -33,16 +33,16 @@ const MAX_ITEM_LINE_BYTES: usize = 240;
 /// Maximum size of the docs of a crate, a module or an item, in bytes.
 const MAX_ITEM_DOCS_BYTES: usize = 12 << 10;
 
-/// Maximum length of an example in `SKILL.md`, in lines.
+/// Maximum length of a code example in `SKILL.md`, in lines.
 const MAX_SKILL_EXAMPLE_LINES: usize = 40;
 
-/// Maximum number of names in one line.
+/// Maximum number of item names in one line of the skill.
 const MAX_NAMES_PER_LINE: usize = 10;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct CrateFiles {
     pub(crate) name: String,
-    /// Path of the crate's root file.
+    /// Path of the crate's root file, such as `src/lib.rs`.
     pub(crate) root: String,
     /// Texts of the source files, by path. The components of a path are separated by `/`.
     pub(crate) texts: BTreeMap<String, String>,
@@ -54,7 +54,7 @@ pub struct CrateFiles {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CrateOutline {
     name: String,
-    /// Public modules, the root first.
+    /// Public modules of the crate; the root module is first.
     modules: Vec<ModuleOutline>,
     /// Notes for the user about parts of the crate that could not be resolved.
     pub(crate) notes: Vec<String>,
@@ -64,13 +64,13 @@ pub(crate) struct CrateOutline {
 struct ModuleOutline {
     path: String,
     docs: String,
-    /// Conditions under which the module is compiled.
+    /// `cfg` conditions under which the module is compiled.
     conditions: Vec<String>,
     items: Vec<RustItemOutline>,
     /// Names that the module reexports, but whose items are described on another page or defined in
     /// another crate; keyed by the path that they come from.
     reexports: BTreeMap<String, ReexportOutline>,
-    /// Macros that generate the whole module.
+    /// Names of the macros that generate the whole module; `None` if it is written in the source.
     made_by: Option<String>,
     /// Path of a generated module, relative to the module that contains the macro call.
     made_path: Vec<String>,
@@ -85,10 +85,10 @@ struct ModuleOutline {
     makers: BTreeSet<String>,
 }
 
-/// Names that are reexported from one path.
+/// Names that a module reexports from one path.
 #[derive(Debug, Default, PartialEq)]
 struct ReexportOutline {
-    /// Macros that generate the items at the path.
+    /// Names of the macros that generate the items at the path.
     made_by: Option<String>,
     /// Reexported names, each with the conditions (`cfg`) of its reexport; `*` stands for all
     /// names.
@@ -100,7 +100,7 @@ struct RustItemOutline {
     kind: String,
     name: String,
     docs: String,
-    /// Conditions under which the item is compiled, as written.
+    /// `cfg` conditions under which the item is compiled, as written in the source.
     conditions: Vec<String>,
     signature: String,
     implements: BTreeSet<String>,
@@ -114,7 +114,7 @@ struct MacroGeneratedTypeOutline {
     impls: Vec<ImplBlockOutline>,
 }
 
-/// Methods and constants of one `impl`.
+/// Methods and constants of one `impl` block.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ImplBlockOutline {
     /// Beginning of the `impl` block with its generic parameters and the trait, if it contains more

@@ -14,22 +14,22 @@ pub use package::read_crate;
 use rind_lib::beneath::open_regular_file;
 pub use wit::{contains_wit_files, read_wit_package};
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of a source file that is read, in bytes.
 const MAX_SOURCE_FILE_BYTES: u64 = 2 << 20;
 
-/// Maximum total size of a package's files, in bytes.
+/// Maximum total size of the source files of a package, in bytes.
 const MAX_PACKAGE_BYTES: usize = 16 << 20;
 
-/// Maximum number of files per package.
+/// Maximum number of source files per package.
 const MAX_FILES_PER_PACKAGE: usize = 4_000;
 
-/// Maximum depth of source directories.
+/// Maximum depth of the directories that are searched for source files.
 const MAX_SOURCE_FOLDER_DEPTH: usize = 16;
 
-/// File name of a crate's manifest.
+/// File name of the manifest of a Rust crate.
 pub const CARGO_MANIFEST_FILE_NAME: &str = "Cargo.toml";
 
-/// File name of the README.
+/// File name of the README of a package.
 const README_FILE_NAME: &str = "README.md";
 
 /// Error while reading the sources of a package: the path and the reason.

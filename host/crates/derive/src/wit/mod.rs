@@ -24,10 +24,10 @@ pub(crate) use read::{outline_component_world, read_package};
 /// Maximum length of a line about an interface or world, in bytes.
 const MAX_ITEM_LINE_BYTES: usize = 300;
 
-/// Maximum size of one item's docs, in bytes.
+/// Maximum size of the documentation of one WIT item, in bytes.
 const MAX_ITEM_DOCS_BYTES: usize = 8 << 10;
 
-/// Maximum number of names in one line.
+/// Maximum number of item names in one line of the skill.
 const MAX_NAMES_PER_LINE: usize = 12;
 
 /// WIT files of a package and of each of its dependencies. Each file is a pair of path and text.
@@ -38,7 +38,7 @@ pub struct WitFiles {
 }
 
 impl WitFiles {
-    /// Returns the path and text of every file.
+    /// Returns the path and text of each WIT file, including those of dependencies.
     pub(crate) fn all_files(&self) -> impl Iterator<Item = &(String, String)> {
         self.main.iter().chain(self.dependencies.iter().flatten())
     }

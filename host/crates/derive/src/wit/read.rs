@@ -69,7 +69,8 @@ pub(crate) fn outline_component_world(
         DecodedWasm::Component(resolve, id) => (resolve, id),
         DecodedWasm::WitPackage(..) => {
             return Err(
-                "it is a binary WIT package: pass the folder with its `.wit` files".to_owned(),
+                "the file is a binary WIT package: pass the folder with its `.wit` files"
+                    .to_owned(),
             );
         }
     };
@@ -395,7 +396,7 @@ impl WitOutlineReader<'_> {
         name.to_owned()
     }
 
-    /// Formats the definition behind an alias.
+    /// Formats the definition of the type for which an alias stands.
     fn render_definition(&self, ty: &TypeDef) -> String {
         match &ty.kind {
             TypeDefKind::Record(_)
@@ -441,7 +442,7 @@ impl WitOutlineReader<'_> {
     }
 }
 
-/// Formats docs as a WIT comment above an item.
+/// Formats documentation as a WIT comment, which is placed above an item.
 fn render_docs_comment(docs: &Docs, indent: usize) -> String {
     let text = docs.contents.as_deref().unwrap_or_default().trim();
     let lines = text.lines().map(|line| {

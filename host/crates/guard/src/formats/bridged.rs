@@ -27,7 +27,7 @@ const AGENT_MODULE_TOOL_CALL_FIELDS: HookCallFields = HookCallFields {
     input: "args",
 };
 
-/// Field with the texts of a tool's result.
+/// Name of the field that contains the texts of a tool's result.
 const RESULT_TEXTS_FIELD: &str = "texts";
 
 /// Function that splits a tool call that changes several files into one call per file. Returns an

@@ -20,7 +20,7 @@ use crate::event::{
 use crate::result::ToolResultTextsWithPaths;
 use crate::tools::{AgentToRindToolMapping, to_rind_call};
 
-/// Hook format of Claude Code.
+/// Translates between the hook JSON of Claude Code and Rind's events.
 pub(crate) struct ClaudeCodeHookFormat;
 
 pub(super) const TOOL_CALL_PAYLOAD_FIELDS: HookCallFields = HookCallFields {
@@ -29,7 +29,7 @@ pub(super) const TOOL_CALL_PAYLOAD_FIELDS: HookCallFields = HookCallFields {
     input: "tool_input",
 };
 
-/// Field with the result of a call.
+/// Name of the field that contains the result of a tool call.
 const TOOL_RESULT_FIELD: &str = "tool_response";
 
 /// Event of a failed call. Its payload has the error text under `error`.

@@ -22,10 +22,10 @@ use crate::event::{AgentHookEvent, AgentHookEventKind};
 use crate::patch::split_patch_into_calls;
 use crate::tools::AgentToRindToolMapping;
 
-/// Hook format of Codex.
+/// Translates between the hook JSON of Codex and Rind's events.
 pub(crate) struct CodexHookFormat;
 
-/// Tool whose argument `command` is a patch.
+/// Name of the Codex tool whose argument `command` is a patch.
 const APPLY_PATCH_TOOL_NAME: &str = "apply_patch";
 
 const CODEX_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[

@@ -15,7 +15,7 @@ use crate::event::{
 };
 use crate::tools::{AgentToRindToolMapping, to_rind_call};
 
-/// Hook format of goose.
+/// Translates between the hook JSON of goose and Rind's events.
 pub(crate) struct GooseHookFormat;
 
 const GOOSE_TOOL_CALL_FIELDS: HookCallFields = HookCallFields {

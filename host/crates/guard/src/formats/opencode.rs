@@ -14,7 +14,7 @@ use crate::event::{AgentHookEvent, ToolCallWithRindNames};
 use crate::patch::split_patch_into_calls;
 use crate::tools::AgentToRindToolMapping;
 
-/// Hook format of OpenCode.
+/// Translates between the hook JSON of OpenCode and Rind's events.
 pub(crate) struct OpenCodeHookFormat;
 
 const OPENCODE_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[

@@ -14,7 +14,7 @@ use crate::answer::HookAnswer;
 use crate::event::{AgentHookEvent, ToolCallWithRindNames};
 use crate::tools::{AgentToRindToolMapping, to_workspace_relative_path};
 
-/// Hook format of pi.
+/// Translates between the hook JSON of pi and Rind's events.
 pub(crate) struct PiHookFormat;
 
 const PI_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
@@ -71,7 +71,7 @@ const PI_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
     },
 ];
 
-/// Maximum number of replacements in one edit call.
+/// Maximum number of text replacements in one call of an edit tool.
 const MAX_EDITS_PER_CALL: usize = 200;
 
 /// Splits an edit call with several replacements into one call per replacement.

@@ -27,10 +27,10 @@ use rind_lib::point::handle::AgentHandle;
 /// Maximum size of an answer, in bytes. Metadata and tokens take a few kilobytes.
 const MAX_HTTP_RESPONSE_BYTES: usize = 256 << 10;
 
-/// Timeout of a request.
+/// Timeout of each HTTP request of a login.
 const HTTP_REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// HTTP client for the login at one server.
+/// HTTP client for the login at one MCP server.
 pub(super) struct LoginHttpClient {
     name: String,
     server: HostPattern,

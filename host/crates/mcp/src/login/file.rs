@@ -13,10 +13,10 @@ use rind_lib::disk::{acquire_file_lock, open_if_present, replace_private_file};
 use rind_lib::lock::lock_ignoring_poison;
 use rind_lib::paths::RindPaths;
 
-/// Folder of the logins, relative to the data folder.
+/// Name of the folder with the login files, in Rind's data folder.
 const LOGINS_FOLDER_NAME: &str = "mcp-logins";
 
-/// Version of the file format.
+/// Version of the format of a login file.
 const LOGIN_FILE_FORMAT_VERSION: u32 = 1;
 
 /// Maximum size of a file with the tokens of a login, in bytes.
@@ -48,15 +48,15 @@ pub fn remove_login(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Login at one server, with its tokens.
+/// Login at one MCP server, with its tokens, as stored in a file.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredLogin {
     version: u32,
     /// URL of the server for which the tokens are valid.
     pub url: String,
-    /// Authorization server that issued the tokens.
+    /// URL of the authorization server that issued the tokens.
     pub issuer: String,
-    /// Time of the login, as RFC 3339.
+    /// Time at which the user logged in, as RFC 3339.
     pub given: String,
     /// Client secret, if the authorization server issued one or the settings name one.
     pub(super) client_secret: Option<String>,
@@ -82,7 +82,7 @@ pub(super) struct AccessToken {
 }
 
 impl StoredLogin {
-    /// Creates a login without tokens.
+    /// Creates a login that has no tokens yet.
     pub(super) fn new(
         url: &str,
         issuer: &str,
@@ -175,7 +175,7 @@ impl StoredLogin {
         let text = text.filter(|text| !text.is_empty()).ok_or_else(none)?;
         let kind = tokens.get("token_type").and_then(Value::as_str);
         if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
-            return Err("its token is not of the type `Bearer`".to_owned());
+            return Err("the stored token is not of the type `Bearer`".to_owned());
         }
         let lifetime = tokens.get("expires_in").and_then(Value::as_u64);
         let ends = lifetime.zip(credentials.token_received_at);

@@ -22,23 +22,23 @@ use rind_lib::text::escape_and_truncate_line;
 /// Client name, which the authorization server shows on its page.
 const OAUTH_CLIENT_NAME: &str = "Rind";
 
-/// PKCE method that the authorization server must support.
+/// PKCE challenge method, which the authorization server must support.
 const PKCE_METHOD: &str = "S256";
 
 /// First message of an MCP client. A server that requires a login answers it with a
 /// `www-authenticate` challenge.
 const INITIALIZE_REQUEST_JSON: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"rind","version":"0"}}}"#;
 
-/// Parameters of a login that is about to begin.
+/// Parameters of a login at an MCP server that is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub struct McpLoginParameters<'a> {
-    /// Name of the server in the settings.
+    /// Name of the MCP server in the settings.
     pub name: &'a str,
-    /// URL of the server.
+    /// URL of the MCP server.
     pub url: &'a str,
-    /// Whether host names may resolve to private addresses.
+    /// Whether the host names of the servers may resolve to private addresses.
     pub is_private: bool,
-    /// File in which the tokens are stored.
+    /// File in which the tokens of the login are stored.
     pub file: &'a Path,
     /// Loopback URL to which the authorization server redirects the browser.
     pub redirect: &'a str,
@@ -46,11 +46,11 @@ pub struct McpLoginParameters<'a> {
     pub scopes: &'a [String],
     /// Id of a client that the operator registered; without one, a new client is registered.
     pub client_id: Option<&'a str>,
-    /// Secret of the client `client_id`.
+    /// Secret of the client `client_id`; `None` for a client without a secret.
     pub client_secret: Option<&'a str>,
 }
 
-/// Outcome of [`PendingBrowserLogin::finish_login`].
+/// Outcome of [`PendingBrowserLogin::finish_login`], for a redirect of the browser.
 #[derive(Debug)]
 pub enum LoginOutcome {
     /// The URL does not belong to this login, which continues; contains the reason.
@@ -178,7 +178,7 @@ impl PendingBrowserLogin {
         &self.issuer
     }
 
-    /// Returns the scopes that the login requests.
+    /// Returns the OAuth scopes that the login requests.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
         &self.scopes
@@ -365,7 +365,7 @@ fn check_authorization_metadata(
 
 /// Reason why the metadata of an authorization server cannot be used for a login.
 pub(super) enum AuthorizationServerMetadataError {
-    /// The metadata cannot be fetched.
+    /// The metadata of the authorization server cannot be fetched.
     Unavailable(AuthError),
     /// The MCP server now names another authorization server.
     OtherIssuer,

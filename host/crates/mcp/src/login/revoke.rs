@@ -21,9 +21,9 @@ use rind_lib::egress::{EgressRequest, EgressRequestBody, PluginRequestTimeouts};
 pub enum TokenRevocationOutcome {
     /// The authorization server no longer accepts the tokens.
     Revoked,
-    /// The authorization server publishes no revocation endpoint.
+    /// The authorization server has no endpoint for revoking tokens.
     NotOffered,
-    /// The login has no tokens.
+    /// The stored login has no tokens.
     NoTokens,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn revocation_endpoint(metadata: &AuthorizationMetadata) -> Option<&s
     field.and_then(Value::as_str)
 }
 
-/// Credentials with which the client authenticates a revocation request.
+/// Id and secret of the OAuth client, which authenticate the revocation request.
 struct OAuthClientCredentials {
     id: String,
     secret: Option<String>,

@@ -37,7 +37,7 @@ impl SecretStore for ServerSecretsWithAccessToken {
     }
 }
 
-/// Login at one MCP server, which all sessions share.
+/// Login at one MCP server with its current access token, which all sessions share.
 pub(crate) struct SharedServerLogin {
     name: String,
     url: String,

@@ -23,7 +23,7 @@ use super::convert::{parse_approval_answer, to_approval_elicitation};
 use super::forms::{parse_form_answer, to_elicitation_form};
 use super::session::{HostSessionForClients, SuspendedCallCountGuard};
 
-/// Timeout for the user's answer.
+/// Maximum time to wait for an answer of the client's user.
 const USER_ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of suspended calls, which wait until their client sends the user's answer.
@@ -38,7 +38,7 @@ const PLUGIN_INPUT_REQUEST_KEY: &str = "answer";
 /// Answer of the client's user, or the reason why the user gave none.
 pub(super) type ClientUserAnswer = Result<ElicitResult, String>;
 
-/// Question of a tool call to the client's user.
+/// Question that a tool call asks the client's user.
 pub(super) struct ClientUserQuestion {
     /// Key of the question in a result that asks for input.
     pub(super) key: &'static str,
@@ -91,7 +91,7 @@ impl McpClientUserApprover {
         match tokio::time::timeout(USER_ANSWER_TIMEOUT, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err("the client did not ask its user".to_owned()),
-            Err(_) => Err("nobody answered in ten minutes".to_owned()),
+            Err(_) => Err("the user did not answer within ten minutes".to_owned()),
         }
     }
 }
@@ -101,7 +101,7 @@ pub(super) struct RunningClientToolCall {
     pub(super) tool: String,
     /// Name of the plugin or other source that provides the called tool.
     pub(super) origin: Option<String>,
-    /// Session in which the call runs.
+    /// Session of the host in which the tool call runs.
     pub(super) session: HostSessionForClients,
     pub(super) arguments: JsonObject,
     pub(super) result: oneshot::Receiver<ClientToolCallResult>,

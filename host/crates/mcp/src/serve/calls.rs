@@ -32,13 +32,13 @@ pub(super) struct ClientToolCallRequest {
     pub(super) arguments: JsonObject,
     /// State string of the suspended call to resume; `None` for a new call.
     pub(super) state: Option<String>,
-    /// Answers of the user, keyed by question.
+    /// Answers that the client's user gave, by the key of the question.
     pub(super) responses: InputResponses,
 }
 
 /// Outcome of a [`ClientToolCallRequest`].
 pub(super) enum ClientToolCallOutcome {
-    /// The call has ended, or was refused.
+    /// The tool call has ended, or was refused.
     Ended(ClientToolCallResult),
     /// The user of the client has to answer a question first.
     Asked(InputRequiredResult),
@@ -227,7 +227,9 @@ async fn ask_user_during_request(peer: &Peer<RoleServer>, asked: ClientUserQuest
     let request = ServerRequest::ElicitRequest(asked.request);
     let answer = match peer.send_request(request).await {
         Ok(ClientResult::ElicitResult(result)) => Ok(result),
-        Ok(_) => Err("the client answered the question with something else".to_owned()),
+        Ok(_) => Err(
+            "the client did not answer the question, but sent a result of another kind".to_owned(),
+        ),
         Err(error) => {
             let error = escape_and_truncate_line(&error.to_string(), 200);
             Err(format!("the client did not ask its user: {error}"))

@@ -17,7 +17,7 @@ use rind_lib::message::{EffectClass, Part, ToolSpec};
 use rind_lib::text::{escape_to_one_line, printable_text};
 use rind_lib::tool::approval::{ApprovalAnswer, Question};
 
-/// Field with the user's answer to an approval question.
+/// Name of the form field that contains the user's answer to an approval question.
 const APPROVAL_ANSWER_FIELD: &str = "allow";
 
 /// Maximum length of a question, in bytes. A longer question is not asked and the call is refused,

@@ -9,13 +9,13 @@ use serde_json::Value;
 use rind_lib::point::handle::{PluginUserQuestion, PluginUserQuestionKind, UserAnswerToPlugin};
 use rind_lib::text::escape_to_one_line;
 
-/// Name of the form's only field.
+/// Name of the only field of a form, which contains the user's answer.
 const ANSWER_FIELD_NAME: &str = "answer";
 
-/// Maximum length of a typed answer, in characters.
+/// Maximum length of an answer that the user types in a form, in characters.
 const MAX_TYPED_ANSWER_CHARS: u32 = 1_000;
 
-/// Converts a question of a plugin into a form.
+/// Converts a question of a plugin into a form for the client's user.
 pub(super) fn to_elicitation_form(question: &PluginUserQuestion) -> ElicitRequest {
     let field = build_field_schema(&question.kind);
     let properties = [(ANSWER_FIELD_NAME.to_owned(), field)].into();

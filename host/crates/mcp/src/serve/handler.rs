@@ -26,7 +26,7 @@ use super::session::{ClientSessionPool, HostSessionForClients, McpServerSharedSt
 use crate::names::is_prompt_or_resource_tool;
 use rind_lib::text::escape_and_truncate_line;
 
-/// Instructions for the client's model.
+/// Instructions that the server sends for the client's model.
 const SERVER_INSTRUCTIONS_FOR_MODEL: &str = "Tools of plugins that Rind runs in a sandbox. Its operator's rules and guards judge each call: a refused \
                             call has a result that says who refused it and why.";
 
@@ -34,7 +34,7 @@ const SERVER_INSTRUCTIONS_FOR_MODEL: &str = "Tools of plugins that Rind runs in 
 pub(super) struct McpServerRequestHandler {
     state: Arc<McpServerSharedState>,
     pub(super) pending: SuspendedToolCalls,
-    /// Sessions of this connection only.
+    /// Pool of sessions that only this connection uses.
     own: ClientSessionPool,
     /// Whether the client has established a connection. Its requests then use the sessions in
     /// `own`.
@@ -44,7 +44,7 @@ pub(super) struct McpServerRequestHandler {
 }
 
 impl McpServerRequestHandler {
-    /// Creates the handler of an established connection.
+    /// Creates the handler for the requests of an established connection.
     pub(super) fn for_connection(state: Arc<McpServerSharedState>) -> Self {
         Self {
             state,
@@ -156,7 +156,7 @@ impl ServerHandler for McpServerRequestHandler {
         };
         let (peer, mut tools) = (context.peer.clone(), session.client.tools());
         tokio::spawn(async move {
-            // The first list is not a change.
+            // Ignore the first list, which is not a change.
             let mut is_open = tools.wait_for_list().await.is_some();
             while is_open && tools.wait_until_tools_change().await {
                 is_open = peer.notify_tool_list_changed().await.is_ok();
@@ -324,7 +324,7 @@ impl ServerHandler for McpServerRequestHandler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut tools = self.first_or_new_session().await?.client.tools();
-        // The first list is not a change.
+        // Ignore the first list, which is not a change.
         let mut is_open = tools.wait_for_list().await.is_some();
         while is_open {
             tokio::select! {

@@ -20,7 +20,7 @@ use super::asked::SuspendedToolCalls;
 use super::handler::McpServerRequestHandler;
 use super::session::McpServerSharedState;
 
-/// URL path of the server.
+/// Path of the MCP server in its URL.
 const MCP_ENDPOINT_PATH: &str = "/mcp";
 
 /// Maximum number of open connections (older protocol) and requests (newer protocol) together. A
@@ -30,10 +30,10 @@ const MAX_OPEN_CONNECTIONS_AND_REQUESTS: usize = 256;
 /// Header with the method of a request. Only clients with the newer protocol send it.
 const MCP_METHOD_HEADER_NAME: &str = "mcp-method";
 
-/// Maximum size of a request's body, in bytes.
+/// Maximum size of the body of a client's request, in bytes.
 const MAX_REQUEST_BODY_BYTES: usize = 16 << 20;
 
-/// MCP server over HTTP. Clones share their state.
+/// Rind's MCP server over HTTP. Clones share their state.
 #[derive(Clone)]
 pub struct McpHttpServer {
     state: Arc<McpServerSharedState>,
@@ -66,13 +66,13 @@ impl McpHttpServer {
         Self { state, service }
     }
 
-    /// Returns the URL path of the server.
+    /// Returns the path of the MCP server in its URL.
     #[must_use]
     pub fn url_path() -> &'static str {
         MCP_ENDPOINT_PATH
     }
 
-    /// Answers an HTTP request to the server's path.
+    /// Answers a client's HTTP request to [`url_path`](Self::url_path).
     pub async fn answer_request<B>(
         &self,
         request: http::Request<B>,

@@ -38,7 +38,7 @@ pub type OpenSessionFn = Arc<dyn Fn() -> Result<Session, String> + Send + Sync>;
 /// Reads the skills with their files, and passes each to the callback. May block.
 pub type ReadSkillsFn = Arc<dyn Fn(&mut dyn FnMut(ServedSkill)) + Send + Sync>;
 
-/// Configuration of an MCP server.
+/// Configuration of the MCP server that Rind runs for clients.
 #[derive(Clone)]
 pub struct OwnMcpServerConfig {
     /// Opens sessions. If a session's policy asks for approval, the client's user answers; if the

@@ -12,7 +12,7 @@ pub(super) struct ToolCallProgressSender {
     peer: Peer<RoleServer>,
     /// Progress token of the client's request; `None` if the client requested no progress.
     token: Option<ProgressToken>,
-    /// Name of the plugin that runs the tool.
+    /// Name of the plugin that runs the tool; `None` if no plugin runs it.
     origin: Option<String>,
     lines: broadcast::Receiver<ToolCallProgressLine>,
     n_told: u32,

@@ -5,25 +5,25 @@ use futures_util::future::BoxFuture;
 use rmcp::model::{Prompt, PromptArgument as ProtocolArgument};
 use serde_json::{Map, Value};
 
-/// Argument of a prompt that the server offers.
+/// Argument of a prompt that Rind's MCP server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedPromptArgument {
     /// Name of the argument.
     pub name: String,
-    /// Description for people; may be empty.
+    /// Description of the argument for people; may be empty.
     pub description: String,
-    /// Whether the argument is required.
+    /// Whether clients must give a value for the argument.
     pub is_required: bool,
 }
 
-/// Prompt that the server offers to clients.
+/// Prompt that Rind's MCP server offers to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedPrompt {
-    /// Name of the prompt.
+    /// Name of the prompt under which clients request it.
     pub name: String,
-    /// Description for people.
+    /// Description of the prompt for people.
     pub description: String,
-    /// Arguments, in order.
+    /// Arguments of the prompt, in order.
     pub arguments: Vec<ServedPromptArgument>,
     /// MCP server from which the prompt is forwarded; `None` for a skill or a template.
     pub source: Option<ForwardedPromptSource>,
@@ -32,15 +32,15 @@ pub struct ServedPrompt {
 /// MCP server of a forwarded prompt, and the name of the prompt there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedPromptSource {
-    /// Name of the server in the settings.
+    /// Name of the MCP server in the settings.
     pub server: String,
-    /// Name of the prompt on the server.
+    /// Name of the prompt on that server.
     pub prompt: String,
 }
 
-/// Source of the prompts that a host offers.
+/// Source of the prompts that Rind's MCP server offers to clients.
 pub trait ServedPromptSource: Send + Sync {
-    /// Returns all prompts.
+    /// Returns all prompts that clients are offered.
     fn list_prompts(&self) -> Vec<ServedPrompt>;
 
     /// Returns the values of an argument that begin with `begun`; empty if the values cannot be

@@ -32,7 +32,7 @@ const MAX_QUEUED_PROGRESS_LINES: usize = 16;
 /// Maximum number of sessions that one pool keeps open for the requests of clients.
 const MAX_OPEN_SESSIONS_PER_POOL: usize = 8;
 
-/// Maximum length of a progress line, in bytes.
+/// Maximum length of a line about the progress of a tool call, in bytes.
 const MAX_PROGRESS_LINE_BYTES: usize = 200;
 
 /// Line about the progress of a call, and the plugin that sent the line.
@@ -109,15 +109,15 @@ impl ServedToolLists {
     }
 }
 
-/// State that all connections of a server share.
+/// State of Rind's MCP server that all client connections share.
 pub(super) struct McpServerSharedState {
     pub(super) serving: OwnMcpServerConfig,
-    /// Sessions of clients without a connection.
+    /// Sessions for clients that send requests without establishing a connection.
     pub(super) shared: ClientSessionPool,
     skills: OnceCell<ServedSkillCatalog>,
     tools: StdMutex<ServedToolLists>,
     tasks: TaskTracker,
-    /// Token whose cancellation ends all sessions.
+    /// Token that ends all sessions when it is cancelled.
     cancel: CancellationToken,
 }
 
@@ -298,7 +298,7 @@ async fn serve_session_calls(
 
 #[cfg(test)]
 impl HostSessionForClients {
-    /// Returns a session without a task that serves it.
+    /// Creates a session that no task serves, for tests.
     pub(super) fn without_serving_task() -> Self {
         Self {
             client: ClientToolCallReceiver::new(|_| true).1,

@@ -20,7 +20,7 @@ pub const MAX_SKILL_FILES: usize = 512;
 /// Maximum total size of a skill's files, in bytes; clients need not accept more.
 pub const MAX_SKILL_BYTES: u64 = 16 << 20;
 
-/// Maximum total size of all skills, in bytes.
+/// Maximum total size of the files of all offered skills, in bytes.
 const MAX_TOTAL_BYTES_OF_ALL_SKILLS: u64 = 128 << 20;
 
 /// Skill that the server offers, with the content of its files.
@@ -28,7 +28,7 @@ const MAX_TOTAL_BYTES_OF_ALL_SKILLS: u64 = 128 << 20;
 pub struct ServedSkill {
     /// Components of the path in the skill's URI; the last one is the skill's name.
     pub place: Vec<String>,
-    /// Fields of the front matter in `SKILL.md`.
+    /// Fields of the front matter in the skill's `SKILL.md`.
     pub front: Map<String, Value>,
     /// Content of the files, keyed by the parts of their paths.
     pub files: BTreeMap<Vec<String>, Vec<u8>>,
@@ -41,7 +41,7 @@ pub(super) struct ServedSkillCatalog {
     files: BTreeMap<String, (String, Vec<u8>)>,
 }
 
-/// Builder of a [`ServedSkillCatalog`].
+/// Builder of a [`ServedSkillCatalog`], to which skills are added one by one.
 #[derive(Debug, Default)]
 pub(super) struct ServedSkillCatalogBuilder {
     catalog: ServedSkillCatalog,
@@ -56,10 +56,11 @@ impl ServedSkillCatalogBuilder {
         let name = escape_and_truncate_line(&skill.place.join("/"), 200);
         let size = skill.files.values().map(|own| own.len() as u64).sum();
         let added = match self.places.insert(skill.place.clone()) {
-            false => Err("its name is already in use".to_owned()),
-            true if self.n_bytes + size > MAX_TOTAL_BYTES_OF_ALL_SKILLS => {
-                Err("all skills together are too large".to_owned())
-            }
+            false => Err("another skill already has this name".to_owned()),
+            true if self.n_bytes + size > MAX_TOTAL_BYTES_OF_ALL_SKILLS => Err(format!(
+                "all skills together have more than {} MiB",
+                MAX_TOTAL_BYTES_OF_ALL_SKILLS >> 20
+            )),
             true => self.catalog.add_skill(skill, size),
         };
         match added {
@@ -68,7 +69,7 @@ impl ServedSkillCatalogBuilder {
         }
     }
 
-    /// Returns the catalog of all valid skills.
+    /// Returns the catalog of the valid skills that were added.
     pub(super) fn finish(self) -> ServedSkillCatalog {
         self.catalog
     }
@@ -77,16 +78,19 @@ impl ServedSkillCatalogBuilder {
 impl ServedSkillCatalog {
     fn add_skill(&mut self, read: ServedSkill, size: u64) -> Result<(), String> {
         if read.files.len() > MAX_SKILL_FILES || size > MAX_SKILL_BYTES {
-            return Err("it has too many files, or they are too large".to_owned());
+            return Err(format!(
+                "the skill has more than {MAX_SKILL_FILES} files, or more than {} MiB",
+                MAX_SKILL_BYTES >> 20
+            ));
         }
         let mut front = read.front;
         let (Some(Value::String(name)), Some(Value::String(description))) =
             (front.remove("name"), front.remove("description"))
         else {
-            return Err("its front matter lacks a name or a description".to_owned());
+            return Err("the skill's front matter lacks a name or a description".to_owned());
         };
-        let root =
-            build_skill_folder_uri(&read.place).ok_or("its name does not fit into an address")?;
+        let root = build_skill_folder_uri(&read.place)
+            .ok_or("the skill's name cannot be part of a URI")?;
         let mut manifest = Vec::new();
         let mut files = BTreeMap::new();
         for (path, bytes) in read.files {
@@ -104,7 +108,7 @@ impl ServedSkillCatalog {
         Ok(())
     }
 
-    /// Returns all skills.
+    /// Returns the description of each skill for clients.
     pub(super) fn skills(&self) -> Vec<Skill> {
         self.skills.clone()
     }

@@ -21,10 +21,10 @@ use rind_lib::text::escape_and_truncate_line;
 /// Maximum length of a client's message, in bytes.
 const MAX_CLIENT_MESSAGE_BYTES: usize = 16 << 20;
 
-/// Maximum number of lines that are read ahead.
+/// Maximum number of input lines that are read before they are handled.
 const MAX_READ_AHEAD_LINES: usize = 16;
 
-/// Maximum number of messages that wait to be written.
+/// Maximum number of outgoing messages that wait to be written.
 const MAX_QUEUED_OUTGOING_MESSAGES: usize = 64;
 
 /// Timeout for writing the queued messages when the server ends.
@@ -144,7 +144,7 @@ fn write_message_lines(
     let _ = done.send(());
 }
 
-/// Transport that exchanges messages as lines with one client.
+/// Transport that exchanges messages with one client, each as one line.
 struct StdioLineTransport {
     lines: mpsc::Receiver<ClientInputLine>,
     writer: mpsc::Sender<Vec<u8>>,

@@ -38,7 +38,7 @@ const MAX_RESOURCE_LIST_CACHE_AGE: Duration = Duration::from_secs(60);
 /// requested again, because the resource may be new.
 const MAX_LIST_CACHE_AGE_FOR_UNKNOWN_URI: Duration = Duration::from_secs(2);
 
-/// Maximum length of a quoted URI, in bytes.
+/// Maximum length of a URI that an error message quotes, in bytes.
 const MAX_QUOTED_URI_BYTES: usize = 200;
 
 /// Cache of the resource lists of a session's MCP servers. Clones share the cache.

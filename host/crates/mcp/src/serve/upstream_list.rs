@@ -16,9 +16,9 @@ const MAX_RESOURCE_LIST_TEXT_BYTES: usize = 4 << 20;
 /// URI scheme of skills. The host serves these itself.
 const SKILL_URI_SCHEME: &str = "skill";
 
-/// Resources and templates of one server.
+/// Resources and resource templates that one upstream MCP server lists.
 pub(super) struct UpstreamServerResourceList {
-    /// Name of the server.
+    /// Name of the MCP server.
     pub(super) server: String,
     /// Resources and templates, or the reason why the server did not list them, phrased to follow
     /// "the server".
@@ -33,9 +33,9 @@ pub(super) struct UpstreamResourceLists(Vec<UpstreamServerResourceList>);
 /// Reason why a URI is not requested from any server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResourceUriServerLookupError {
-    /// No server lists the URI.
+    /// No MCP server lists the URI.
     Nobody,
-    /// Several servers list the URI, among them these two.
+    /// Several MCP servers list the URI, among them these two.
     Several(String, String),
     /// A server did not list its resources, so it may have the URI; contains the server's name and
     /// the reason.

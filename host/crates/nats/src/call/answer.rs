@@ -24,13 +24,13 @@ use crate::worker::root_session_address;
 /// to the request.
 const ANSWER_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(4);
 
-/// Timeout for the caller's acknowledgment of a part.
+/// Maximum time for the caller to acknowledge a part of an answer.
 const ANSWER_PART_ACK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum size of a part of an answer, in bytes.
 const MAX_ANSWER_PART_BYTES: usize = 256 << 10;
 
-/// Handler of requests for a session.
+/// Answers the requests of other programs for a session that this program holds.
 pub trait SessionRequestHandler: Send + Sync {
     /// Answers a request. The future or the body is dropped if the caller is gone.
     fn answer(

@@ -23,12 +23,12 @@ const ANSWER_SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// session.
 const LEASE_HOLDER_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Reason why a request failed.
+/// Reason why a request for a session that is open in another program failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionRequestError {
-    /// No program holds the session.
-    #[error("the session is open in no program that answers requests from other programs")]
+    /// No program that answers requests holds the session.
+    #[error("no program that answers requests from other programs has the session open")]
     NoHolder,
     /// The body of the request is larger than [`MAX_REQUEST_BODY_BYTES`].
     #[error(
@@ -45,7 +45,7 @@ pub enum SessionRequestError {
     /// The answer does not follow the format of answers between programs.
     #[error("the program that has the session open gave an answer that cannot be read")]
     Unreadable,
-    /// The servers cannot be reached.
+    /// The NATS servers cannot be reached.
     #[error(transparent)]
     Nats(#[from] NatsError),
 }
@@ -144,7 +144,7 @@ impl SessionRequestMessenger {
     }
 }
 
-/// Reader of the parts of an answer.
+/// Reader that receives the parts of an answer in order.
 struct AnswerPartReader {
     client: Client,
     parts: Subscriber,

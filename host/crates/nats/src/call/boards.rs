@@ -33,7 +33,7 @@ const MAX_UNLISTED_SESSION_LEASE_READS: usize = 64;
 /// Maximum number of programs whose lists of open sessions (boards) are read for one request.
 const MAX_SESSION_LISTS_PER_REQUEST: usize = 1_000;
 
-/// Maximum size of a board, in bytes.
+/// Maximum size of a program's list of open sessions (board), in bytes.
 const MAX_OPEN_SESSION_LIST_BYTES: usize = 700 << 10;
 
 /// Answer of a program to a request for boards: the list of the sessions that it holds.

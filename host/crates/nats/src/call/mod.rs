@@ -38,13 +38,13 @@ const MAX_CONCURRENTLY_ANSWERED_REQUESTS: usize = 64;
 /// long, so they do not count towards [`MAX_CONCURRENTLY_ANSWERED_REQUESTS`].
 const MAX_CONCURRENT_EVENT_STREAMS: usize = 192;
 
-/// Sends and answers requests for sessions.
+/// Sends requests for sessions to other programs, and answers their requests.
 #[derive(Clone)]
 pub struct SessionRequestMessenger {
     parts: Arc<SharedNatsStoreState>,
-    /// Permits for concurrent requests other than event streams.
+    /// Permits for answering requests concurrently, except for event streams.
     answering: Arc<Semaphore>,
-    /// Permits for concurrent event streams.
+    /// Permits for serving event streams concurrently.
     streaming: Arc<Semaphore>,
 }
 

@@ -4,19 +4,19 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 
-/// Header with the HTTP method of a request.
+/// NATS header with the HTTP method of a request.
 pub(super) const HTTP_METHOD_NATS_HEADER: &str = "Rind-Method";
 
-/// Header with the path and query of a request.
+/// NATS header with the path and query of a request's URL.
 pub(super) const HTTP_PATH_NATS_HEADER: &str = "Rind-Path";
 
-/// Header with the kind of an answer's part.
+/// NATS header with the kind of the part of an answer, such as `Head`.
 pub(super) const ANSWER_PART_KIND_NATS_HEADER: &str = "Rind-Part";
 
 /// Header with the id of an answer. Several programs may answer one request.
 pub(super) const ANSWER_ID_NATS_HEADER: &str = "Rind-From";
 
-/// Header with the HTTP status of an answer.
+/// NATS header with the HTTP status of an answer.
 pub(super) const HTTP_STATUS_NATS_HEADER: &str = "Rind-Status";
 
 /// Prefix of the NATS headers that carry the HTTP headers of a request or an answer.
@@ -34,11 +34,11 @@ const FORWARDED_ANSWER_HEADERS: [&str; 2] = ["content-type", "location"];
 pub(super) enum AnswerPartKind {
     /// The answer is still being prepared. Sent periodically, so that the caller continues to wait.
     Wait,
-    /// HTTP status and headers.
+    /// HTTP status and headers of the answer.
     Head,
-    /// The next bytes of the body.
+    /// Next bytes of the answer's body.
     Body,
-    /// The answer is complete.
+    /// End of the answer: all parts were sent.
     End,
 }
 

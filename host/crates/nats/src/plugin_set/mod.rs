@@ -39,7 +39,7 @@ const MAX_PLUGIN_SET_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// that may publish can send notifications.
 const MIN_NEW_RECORD_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Store of a tenant's plugin sets. Cheap to clone.
+/// Store of the plugin sets of one tenant. Cheap to clone.
 #[derive(Clone)]
 pub struct TenantPluginSetStore {
     parts: Arc<SharedNatsStoreState>,
@@ -73,7 +73,7 @@ impl TenantPluginSetStore {
         }
     }
 
-    /// Returns the name of the tenant.
+    /// Returns the name of the tenant whose sets the store contains.
     #[must_use]
     pub fn tenant(&self) -> &str {
         self.parts.streams.names.tenant()
@@ -183,7 +183,7 @@ impl TenantPluginSetStore {
         let class = record.class.clone();
         let refused = |why: String| self.unusable_plugin_set_error(class.as_deref(), why);
         if record.tenant != self.tenant() {
-            return Err(refused("it is for another tenant".to_owned()));
+            return Err(refused("the set is for another tenant".to_owned()));
         }
         let (set, bytes) = signature::sign_plugin_set_record(key, record).map_err(refused)?;
         ensure_stream_exists(&self.parts.link, self.stream_config(), self.parts.patience).await?;
@@ -274,14 +274,14 @@ impl TenantPluginSetStore {
         let (tenant, of_class) = (&set.record.tenant, set.record.class.as_deref());
         if tenant != self.tenant() {
             return Err(format!(
-                "it was published for another tenant, {}",
+                "the set was published for another tenant, {}",
                 rind_lib::text::escape_and_truncate_line(tenant, 40)
             ));
         }
         if of_class != class {
             return Err(match of_class {
                 Some(other) => format!(
-                    "it was published for another class of workers, {}",
+                    "the set was published for another class of workers, {}",
                     rind_lib::text::escape_and_truncate_line(other, 40)
                 ),
                 None => "it was published for the whole tenant, not for this class of workers"
@@ -354,7 +354,7 @@ impl TenantPluginSetStore {
     }
 }
 
-/// Subscription to changes of the sets of a tenant.
+/// Subscription to changes of the plugin sets of a tenant.
 #[derive(Debug)]
 pub struct PluginSetChangeSubscription(Subscriber);
 

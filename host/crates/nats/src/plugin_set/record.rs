@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the record's format. A worker refuses records of other versions.
 const RECORD_FORMAT_VERSION: u32 = 1;
 
-/// Maximum length of a record, in bytes.
+/// Maximum length of the record of a plugin set, in bytes.
 pub(super) const MAX_PLUGIN_SET_RECORD_BYTES: usize = 256 << 10;
 
 /// Maximum number of plugins in a set, and of files and permissions of a plugin.
@@ -24,7 +24,7 @@ const MAX_PLUGIN_NAME_OR_VERSION_BYTES: usize = 64;
 const MAX_PERMISSION_BYTES: usize = 500;
 const MAX_PATH_COMPONENT_BYTES: usize = 255;
 
-/// Maximum depth of a file's path.
+/// Maximum number of components in the path of a plugin's file.
 const MAX_FILE_PATH_DEPTH: usize = 16;
 
 /// Plugin set of a tenant or of a class of its workers: plugins with files and permissions, and
@@ -33,7 +33,7 @@ const MAX_FILE_PATH_DEPTH: usize = 16;
 #[serde(deny_unknown_fields)]
 pub struct PluginSetRecord {
     format: u32,
-    /// Tenant to whose workers the set applies.
+    /// Name of the tenant to whose workers the set applies.
     pub tenant: String,
     /// Class of workers to which the set applies; without a class, it applies to all classes that
     /// have no set of their own.
@@ -43,7 +43,7 @@ pub struct PluginSetRecord {
     pub number: u64,
     /// Number of the oldest set that workers may still use. Sets with a lower number are revoked.
     pub oldest: u64,
-    /// Plugins of the set.
+    /// Plugins that the set contains.
     pub plugins: Vec<PluginSetPlugin>,
     /// Settings of the plugins and rules for tool calls, as TOML.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -68,9 +68,9 @@ pub struct PluginSetPlugin {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginSetFile {
-    /// BLAKE3 hash of the content, in hexadecimal digits.
+    /// BLAKE3 hash of the file's content, in hexadecimal digits.
     pub hash: String,
-    /// Length of the content in bytes.
+    /// Length of the file's content, in bytes.
     pub bytes: u64,
 }
 
@@ -112,7 +112,8 @@ impl PluginSetRecord {
         let RecordFormatVersion { format } = serde_json::from_str(text).map_err(unreadable)?;
         if format != RECORD_FORMAT_VERSION {
             return Err(format!(
-                "its record has format version {format}, but this version of rind reads only version {RECORD_FORMAT_VERSION}: update rind on this machine"
+                "the record of the set has format version {format}, but this version of rind reads \
+                 only version {RECORD_FORMAT_VERSION}: update rind on this machine"
             ));
         }
         let record: Self = serde_json::from_str(text).map_err(unreadable)?;
@@ -122,21 +123,25 @@ impl PluginSetRecord {
 
     /// Checks that the numbers, names and paths in the record are valid and within the limits.
     pub(super) fn require_valid_record(&self) -> Result<(), String> {
-        if self.number == 0 || self.oldest > self.number {
+        if self.number == 0 {
+            return Err("the set has the number 0, but the number must be at least 1".to_owned());
+        }
+        if self.oldest > self.number {
             return Err(format!(
-                "its number is {}, but must be at least 1 and at least {}, the number of the oldest usable set",
+                "the set has the number {}, which is less than {}, the number of the oldest usable \
+                 set",
                 self.number, self.oldest
             ));
         }
         if self.plugins.is_empty() || self.plugins.len() > MAX_PLUGINS_PER_SET {
             return Err(format!(
-                "it has {} plugins, but a set of plugins must have 1 to {MAX_PLUGINS_PER_SET}",
+                "the set has {} plugins, but a set of plugins must have 1 to {MAX_PLUGINS_PER_SET}",
                 self.plugins.len()
             ));
         }
         let names: BTreeSet<&str> = self.plugins.iter().map(|own| own.name.as_str()).collect();
         if names.len() < self.plugins.len() {
-            return Err("it has two plugins of one name".to_owned());
+            return Err("two plugins of the set have the same name".to_owned());
         }
         self.plugins
             .iter()
@@ -258,10 +263,10 @@ mod tests {
     fn a_record_beyond_its_bounds_or_of_another_format_is_refused() {
         let refused = |change: fn(&mut PluginSetRecord)| parse(change).unwrap_err();
         assert!(refused(|record| record.format = 2).contains("update rind"));
-        assert!(refused(|record| record.number = 0).contains("its number is 0"));
+        assert!(refused(|record| record.number = 0).contains("the number 0"));
         assert!(refused(|record| record.oldest = 4).contains("the oldest"));
         assert!(refused(|record| record.plugins.clear()).contains("0 plugins"));
-        assert!(refused(|record| record.plugins.push(plugin("x"))).contains("one name"));
+        assert!(refused(|record| record.plugins.push(plugin("x"))).contains("the same name"));
         assert!(
             refused(|record| record.plugins[0].name = "a b".to_owned())
                 .contains("not a valid plugin name")

@@ -21,7 +21,7 @@ const SIGNED_TEXT_PREFIX: &str = "rind plugin set 1\n";
 /// doubles its length.
 const MAX_STORED_MESSAGE_BYTES: usize = 2 * MAX_PLUGIN_SET_RECORD_BYTES + 1024;
 
-/// Private key that signs plugin sets.
+/// Private key with which an operator signs plugin sets.
 pub struct PluginSetSigningKey(KeyPair);
 
 impl std::fmt::Debug for PluginSetSigningKey {
@@ -62,7 +62,7 @@ impl PluginSetSigningKey {
         }
     }
 
-    /// Returns the public key, with which workers verify sets.
+    /// Returns the public key, with which workers verify signed sets.
     #[must_use]
     pub fn public_key(&self) -> String {
         self.0.public_key()
@@ -93,11 +93,11 @@ fn invalid_key_error(why: &str) -> NatsError {
 /// Plugin set whose signature was created or verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedPluginSet {
-    /// Record of the set.
+    /// Content of the set: its plugins and settings.
     pub record: PluginSetRecord,
     /// Hash of the record, which identifies the set in the log of a turn.
     pub digest: String,
-    /// Public key that verified the signature.
+    /// Public key with which the signature was verified.
     pub key: String,
 }
 
@@ -146,7 +146,7 @@ pub(super) fn verify_signed_plugin_set(
 ) -> Result<SignedPluginSet, String> {
     if bytes.len() > MAX_STORED_MESSAGE_BYTES {
         return Err(format!(
-            "it has {} bytes, and at most {MAX_STORED_MESSAGE_BYTES} are read",
+            "the set has {} bytes, and at most {MAX_STORED_MESSAGE_BYTES} are read",
             bytes.len()
         ));
     }
@@ -158,7 +158,8 @@ pub(super) fn verify_signed_plugin_set(
     })?;
     if !keys.contains(&stored.key) {
         return Err(format!(
-            "it is signed with the key {}, which is not among the keys that this worker trusts",
+            "the set is signed with the key {}, which is not among the keys that this worker \
+             trusts",
             escape_and_truncate_line(&stored.key, 80)
         ));
     }

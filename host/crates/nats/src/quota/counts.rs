@@ -36,13 +36,13 @@ pub struct TenantQuotaLimits {
 /// Usage of a tenant in the minute and on the day of the last count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TenantUsage {
-    /// Counted minute, in minutes since 1970.
+    /// Minute to which the counts of inputs and turns apply, in minutes since 1970.
     minute: i64,
     /// Number of inputs that were sent in the counted minute.
     pub inputs: u64,
     /// Number of the tenant's turns that began in the counted minute.
     pub turns: u64,
-    /// Counted day, in days since 1970.
+    /// Day to which the counts of sessions, tokens and cost apply, in days since 1970.
     day: i64,
     /// Number of sessions that were created on the counted day.
     pub sessions: u64,
@@ -52,10 +52,10 @@ pub struct TenantUsage {
     pub micro_usd: u64,
 }
 
-/// Limits of a tenant, and its current usage.
+/// Quotas of a tenant, and how much of them is used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QuotaReport {
-    /// Limits that the operator declared.
+    /// Limits that the operator set for the tenant.
     pub limits: TenantQuotaLimits,
     /// Usage in the current minute and on the current day.
     pub used: TenantUsage,
@@ -67,11 +67,11 @@ pub struct QuotaReport {
     "the tenant has used up its quota of {quota}: {used} of {limit}; it is free again at {free_at}, or when the operator raises it with `rind cluster quota`"
 )]
 pub struct QuotaExceededError {
-    /// Name of the quota, such as `turns a minute`.
+    /// Name of the quota that is used up, such as `turns a minute`.
     pub quota: String,
-    /// Usage so far, in the unit of the quota.
+    /// Amount that was used so far, in the unit of the quota.
     pub used: f64,
-    /// Limit, in the unit of the quota.
+    /// Limit of the quota, in its unit.
     pub limit: f64,
     /// Time at which the quota is available again, in milliseconds since 1970.
     free_ms: i64,
@@ -80,7 +80,7 @@ pub struct QuotaExceededError {
 }
 
 impl QuotaExceededError {
-    /// Returns the time until the quota is available again.
+    /// Returns the time until the quota allows the request again.
     #[must_use]
     pub fn time_until_available(&self) -> Duration {
         let left = self.free_ms.saturating_sub(rind_lib::clock::now_ms());
@@ -91,14 +91,14 @@ impl QuotaExceededError {
 /// Number of tokens and cost of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnTokensAndCost {
-    /// Number of tokens.
+    /// Total number of tokens that the turn used.
     pub tokens: u64,
     /// Cost in US dollars, as far as prices are known.
     pub usd: f64,
 }
 
 impl TurnTokensAndCost {
-    /// Returns the usage of a turn that has ended.
+    /// Returns the tokens and the cost of a turn that has ended.
     #[must_use]
     pub fn from_summary(summary: &TurnSummary) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl TenantUsage {
         self.micro_usd as f64 / MICRODOLLARS_PER_DOLLAR
     }
 
-    /// Adds the usage of a turn that has ended.
+    /// Adds the tokens and the cost of a turn that has ended to the day's counts.
     pub(super) fn add_turn(&mut self, turn: TurnTokensAndCost) {
         self.tokens = self.tokens.saturating_add(turn.tokens);
         let micros = (turn.usd * MICRODOLLARS_PER_DOLLAR).max(0.0).round();

@@ -45,7 +45,7 @@ impl NatsSessions {
         forked
     }
 
-    /// Copies the values of one session to another.
+    /// Copies the values that are stored for one session to another session.
     fn copy_session_blobs(&self, from: &SessionAddress, to: &SessionAddress) -> Result<(), Error> {
         for kind in [BlobKind::Content, BlobKind::State] {
             let (old, new) = (self.blobs(from, kind), self.blobs(to, kind));

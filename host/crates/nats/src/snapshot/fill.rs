@@ -27,7 +27,7 @@ const WRITABLE_FOLDER_MODE_BITS: u32 = 0o700;
 
 /// Reason why the files of a snapshot could not be fetched.
 pub(super) enum SnapshotFetchError {
-    /// The folder cannot be read or written.
+    /// The folder with the session's files cannot be read or written; contains the reason.
     Folder(String),
     /// The snapshot is invalid, so no worker can restore it.
     Snapshot(String),

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 /// not contain it.
 pub(super) const WORKER_PRIVATE_FOLDER_NAME: &str = ".rind-worker";
 
-/// Version of the manifest's format.
+/// Version of the format of a snapshot's manifest.
 const MANIFEST_FORMAT_VERSION: u32 = 1;
 
-/// Maximum length of a path, in bytes.
+/// Maximum length of a file's path in a snapshot, in bytes.
 const MAX_FILE_PATH_BYTES: usize = 4_096;
 
 /// Maximum length of a snapshot's manifest, in bytes.
@@ -22,7 +22,7 @@ pub(super) const MAX_SNAPSHOT_MANIFEST_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FolderManifest {
     version: u32,
-    /// Folders, each before the folders in it.
+    /// Folders in the snapshot; a folder precedes the folders that it contains.
     pub(super) folders: Vec<ManifestFolderEntry>,
     pub(super) files: Vec<ManifestFileEntry>,
     pub(super) links: Vec<ManifestSymlinkEntry>,
@@ -60,7 +60,7 @@ impl Default for FolderManifest {
 }
 
 impl FolderManifest {
-    /// Returns the number of files, folders and links.
+    /// Returns the number of files, folders and links in the snapshot.
     pub(super) fn n_entries(&self) -> usize {
         self.files.len() + self.folders.len() + self.links.len()
     }
@@ -71,7 +71,8 @@ impl FolderManifest {
         let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if read.version != MANIFEST_FORMAT_VERSION {
             return Err(format!(
-                "its format has version {}, and this worker reads version {MANIFEST_FORMAT_VERSION}; update the worker",
+                "the snapshot has format version {}, but this worker reads only version \
+                 {MANIFEST_FORMAT_VERSION}; update the worker",
                 read.version
             ));
         }

@@ -39,7 +39,7 @@ const UNUSED_BLOBS_CLEANUP_WINDOW: Duration = Duration::from_secs(2);
 /// Maximum size and number of the files in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotSizeLimits {
-    /// Maximum size of all files together, in bytes.
+    /// Maximum size of all files in a snapshot together, in bytes.
     pub max_bytes: u64,
     /// Maximum number of files, folders and links in a snapshot together.
     pub max_files: usize,
@@ -54,7 +54,7 @@ impl Default for SnapshotSizeLimits {
     }
 }
 
-/// Reason why a snapshot was not stored.
+/// Reason why a snapshot of the workspace was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotStoreError {
     /// Another worker has continued the session.
@@ -100,7 +100,7 @@ pub struct WorkspaceSnapshotStore {
     folder: Dir,
     limits: SnapshotSizeLimits,
     state: Mutex<WorkerSessionFolderState>,
-    /// Locked while files are stored or restored.
+    /// Lock that is held while files are stored or restored.
     work: Mutex<()>,
 }
 

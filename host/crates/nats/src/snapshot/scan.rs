@@ -15,7 +15,7 @@ use super::manifest::{
     WORKER_PRIVATE_FOLDER_NAME, is_link_target_inside,
 };
 
-/// Maximum depth of folders.
+/// Maximum depth of the folders that a snapshot contains.
 const MAX_FOLDER_DEPTH: usize = 64;
 
 /// Maximum number of bytes that are read from a `.gitignore` file.
@@ -24,7 +24,7 @@ const MAX_GITIGNORE_FILE_BYTES: u64 = 1 << 20;
 /// Folder of the git repository. Patterns in `.gitignore` do not apply to it.
 const GIT_FOLDER_NAME: &str = ".git";
 
-/// Bits of the mode that a snapshot stores.
+/// Bits of a file's mode that a snapshot stores.
 pub(super) const SNAPSHOT_FILE_MODE_MASK: u32 = 0o777;
 
 /// Lists all files of a folder in a manifest. `keep` stores the content of a file and returns its
@@ -65,7 +65,7 @@ impl SnapshotFolderScan<'_> {
     ) -> Result<(), String> {
         if depth > MAX_FOLDER_DEPTH {
             return Err(format!(
-                "{} is more than {MAX_FOLDER_DEPTH} folders deep",
+                "the folder {} is nested more than {MAX_FOLDER_DEPTH} folders deep",
                 path.display()
             ));
         }
@@ -110,7 +110,7 @@ impl SnapshotFolderScan<'_> {
         (depth, is_repository): (usize, bool),
     ) -> Result<(), String> {
         let Some(path) = full.to_str().map(str::to_owned) else {
-            return Err(format!("the name {} is not UTF-8", full.display()));
+            return Err(format!("the path {} is not UTF-8", full.display()));
         };
         let failed = |error: std::io::Error| format!("{path}: {error}");
         let mode = metadata.mode() & SNAPSHOT_FILE_MODE_MASK;

@@ -15,18 +15,18 @@ use super::turns::{WorkerTurnExecutor, WorkerTurnExecutorState};
 use super::work::{WorkerActivityCounts, WorkerConfig};
 use crate::NatsError;
 
-/// State that a worker reports about itself.
+/// State of a worker, which it reports on request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerStatus {
-    /// Name of the worker.
+    /// Name of the worker, which operators see.
     pub name: String,
-    /// Class of the inputs that the worker runs.
+    /// Class of the worker; it runs only inputs for this class.
     pub class: String,
     /// Maximum number of sessions that the worker runs at the same time.
     pub slots: usize,
-    /// Number of slots that run a session.
+    /// Number of sessions that the worker runs now.
     pub busy: usize,
-    /// Whether the worker takes no new work.
+    /// Whether the worker accepts no new work, because it is being drained or stopped.
     pub is_draining: bool,
     /// Number of turns that ended since the worker started.
     pub turns: u64,
@@ -54,7 +54,7 @@ pub struct NatsWorkerStatusHandle {
 }
 
 impl NatsWorkerStatusHandle {
-    /// Returns the state of the worker.
+    /// Returns the current state of the worker.
     #[must_use]
     pub fn status(&self) -> WorkerStatus {
         self.state.status(false)
@@ -70,7 +70,7 @@ impl NatsWorkerStatusHandle {
     }
 }
 
-/// State that the tasks of a worker share.
+/// State that all tasks of one worker share.
 pub(crate) struct SharedWorkerState {
     name: String,
     class: String,

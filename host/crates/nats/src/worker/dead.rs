@@ -9,22 +9,22 @@ use crate::NatsError;
 use crate::names::id_in_last_subject_token;
 use rind_lib::session::SessionAddress;
 
-/// Maximum length of a stored cause, in bytes.
+/// Maximum length of the stored reason for a dead letter, in bytes.
 const MAX_DEAD_LETTER_CAUSE_BYTES: usize = 2_000;
 
 /// Dead letter: an input that no worker tries again, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// Id of the session.
+    /// Id of the session to which the input was sent.
     #[serde(default)]
     pub session: String,
-    /// Id of the input.
+    /// Id of the input that no worker tries again.
     pub input: String,
-    /// Text of the input.
+    /// Text of that input.
     pub text: String,
-    /// Class of the workers that ran the input.
+    /// Class of the workers that tried to run the input.
     pub class: String,
-    /// Number of attempts to run the turn.
+    /// Number of attempts to run the input.
     pub attempts: u32,
     /// Reason why the last attempt to run the input failed, with control characters removed.
     pub cause: String,
@@ -41,7 +41,7 @@ pub(crate) struct QueuedInputAttempts {
 }
 
 impl SessionInboxClient {
-    /// Returns the recorded attempts to run an input.
+    /// Returns how often workers have tried to run an input, and why the last attempt failed.
     pub(crate) async fn recorded_attempts(
         &self,
         at: &SessionAddress,
@@ -63,7 +63,7 @@ impl SessionInboxClient {
         }))
     }
 
-    /// Records the attempts to run an input.
+    /// Records how often workers have tried to run an input, and why the last attempt failed.
     pub(crate) async fn record_input_attempts(
         &self,
         at: &SessionAddress,
@@ -75,7 +75,7 @@ impl SessionInboxClient {
             .await
     }
 
-    /// Moves an input to the dead letters.
+    /// Moves an input of a session to the dead letters, so that no worker tries it again.
     pub(crate) async fn move_to_dead_letters(
         &self,
         at: &SessionAddress,

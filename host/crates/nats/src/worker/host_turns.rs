@@ -26,7 +26,7 @@ impl HostTurnRunner {
         Self { host, quotas: None }
     }
 
-    /// Applies the quotas of a tenant to the turns.
+    /// Makes turns count against the quotas of a tenant.
     #[must_use]
     pub fn with_quotas(mut self, quotas: TenantQuotaClient) -> Self {
         self.quotas = Some(quotas);

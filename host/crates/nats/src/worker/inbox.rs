@@ -15,7 +15,7 @@ use crate::link::{MessageAppendOutcome, StoredStreamMessage};
 use crate::sessions::SharedNatsStoreState;
 use crate::{NatsError, NatsSessions, TenantQuotaClient};
 
-/// Header with the id of an input.
+/// NATS header with the id of an input.
 const INPUT_ID_HEADER_NAME: &str = "Rind-Input";
 
 /// Header with the class of workers that may run an input.
@@ -29,7 +29,7 @@ const MAX_INPUT_TEXT_BYTES: usize = 512 << 10;
 pub struct QueuedInput {
     /// Id that the sender chose. A session runs only one turn for each id.
     pub id: String,
-    /// Text of the input.
+    /// Text of the input, which the model gets.
     pub text: String,
     /// Class of workers that may run the input.
     pub class: String,
@@ -105,7 +105,7 @@ impl SessionInboxClient {
         self.send_session_wake(&at, class).await
     }
 
-    /// Returns the quotas of the tenant.
+    /// Returns a client for the quotas of the tenant.
     #[must_use]
     pub fn quotas(&self) -> TenantQuotaClient {
         TenantQuotaClient::from_store_state(self.parts.clone())
@@ -164,7 +164,7 @@ impl SessionInboxClient {
         Ok(first.is_some())
     }
 
-    /// Returns the first queued input of a session.
+    /// Returns the input that waits longest in the inbox of a session.
     pub(crate) async fn first_queued_input(
         &self,
         at: &SessionAddress,

@@ -49,7 +49,7 @@ impl TurnQueueNames {
         )
     }
 
-    /// Returns a filter for the wakes of a class.
+    /// Returns the subject filter that matches the wake messages of a worker class.
     pub(crate) fn wake_subjects_filter(&self, class: &str) -> String {
         format!("{}.{class}.*", self.prefix("WAKE"))
     }
@@ -59,7 +59,7 @@ impl TurnQueueNames {
         format!("class-{class}")
     }
 
-    /// Returns the subject of control messages to workers.
+    /// Returns the subject for control messages to all workers of the tenant.
     pub(crate) fn control_subject(&self) -> String {
         self.prefix("CONTROL")
     }

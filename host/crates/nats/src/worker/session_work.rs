@@ -34,11 +34,11 @@ pub(crate) struct WakeMessageHandler {
     pub(crate) inbox: SessionInboxClient,
     pub(crate) turns: Arc<dyn WorkerTurnExecutor>,
     pub(crate) max_attempts: u32,
-    /// Class of the worker.
+    /// Class of the worker; it runs only inputs for this class.
     pub(crate) class: String,
     /// Token that prevents further turns from beginning when it is cancelled.
     pub(crate) stop: CancellationToken,
-    /// Token whose cancellation interrupts running turns.
+    /// Token that interrupts running turns when it is cancelled.
     pub(crate) now: CancellationToken,
     /// Interval of the progress acknowledgements that extend the deadline of the wake message.
     pub(crate) beat: Duration,

@@ -13,24 +13,24 @@ use super::queue::TurnQueueNames;
 use crate::setup::SESSION_LINES_STREAM_NAME_PART;
 use crate::{NatsError, QuotaReport};
 
-/// Time for which answers of workers are collected.
+/// Time for which the answers of workers to a request for their state are collected.
 const WORKER_ANSWERS_COLLECTION_TIME: Duration = Duration::from_millis(700);
 
-/// State of a tenant's sessions and workers.
+/// State of the sessions and workers of one tenant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClusterStatus {
-    /// Number of sessions, without subagents.
+    /// Number of stored sessions, without those of subagents.
     pub sessions: usize,
     /// Number of leases in the bucket. Subagents have leases too, and a released lease counts until
     /// its key expires.
     pub claimed: usize,
     /// Number of sessions with inputs that are queued or being run.
     pub waiting: usize,
-    /// Number of sessions with dead letters.
+    /// Number of sessions that have dead letters.
     pub dead: usize,
     /// Number of wake messages for each class of workers. Omits classes without wake messages.
     pub queues: Vec<QueueLength>,
-    /// Workers that answered in time, sorted by name.
+    /// State of the workers that answered in time, sorted by name.
     pub workers: Vec<WorkerStatus>,
     /// Quotas of the tenant and their usage; absent if none were declared or if they cannot be
     /// read.
@@ -41,10 +41,10 @@ pub struct ClusterStatus {
     pub quota_fault: Option<String>,
 }
 
-/// Length of the queue of a class.
+/// Length of the queue of wake messages for one worker class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueLength {
-    /// Name of the class.
+    /// Name of the worker class.
     pub class: String,
     /// Number of sessions with a wake message for this class, including sessions whose turn a
     /// worker is running.

@@ -19,11 +19,11 @@ const MAX_SEARCHED_DEAD_LETTERS: usize = 1_000;
 /// Output and summary of a turn that has ended, whichever program ran it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedTurnResult {
-    /// Number of the turn within the session.
+    /// Number of the turn within its session.
     pub turn: u32,
     /// Final output of the turn, for the user.
     pub output: String,
-    /// Reason why the turn ended, and its usage.
+    /// Reason why the turn ended, with its tokens and cost.
     pub summary: TurnSummary,
 }
 
@@ -68,7 +68,7 @@ impl SessionInboxClient {
         }
     }
 
-    /// Fails if an input is a dead letter.
+    /// Returns an error if the input is a dead letter, which no worker runs.
     async fn require_not_dead_letter(
         &self,
         session: &str,

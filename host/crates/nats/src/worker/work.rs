@@ -24,17 +24,17 @@ const WAKE_MESSAGE_ACK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout of one request to the server for a wake message.
 const WAKE_MESSAGE_PULL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause before a request is retried.
+/// Pause before a failed request to the servers is repeated.
 const REQUEST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Settings of a worker.
+/// Settings of a worker that runs turns.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
     /// Class of the worker. It runs only inputs that were sent to this class.
     pub class: String,
-    /// Name of the worker, for operators.
+    /// Name of the worker that operators see.
     pub name: String,
-    /// Number of sessions that the worker runs at once.
+    /// Maximum number of sessions that the worker runs at the same time.
     pub slots: usize,
     /// Number of attempts after which an input becomes a dead letter.
     pub max_attempts: u32,
@@ -63,16 +63,16 @@ impl WorkerConfig {
 /// Numbers of turns, sessions and inputs that a worker has handled since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerActivityCounts {
-    /// Number of turns that ended.
+    /// Number of turns that have ended in the worker.
     pub turns: u64,
-    /// Number of sessions that another program took over.
+    /// Number of sessions that another program has taken over from the worker.
     pub fenced: u64,
-    /// Number of inputs that became dead letters.
+    /// Number of inputs that became dead letters in the worker.
     pub dead: u64,
     /// Number of turns that were interrupted because the worker ended or its lease was about to
     /// expire.
     pub interrupted: u64,
-    /// Number of sessions that the worker opened.
+    /// Number of sessions that the worker has opened.
     pub claims: u64,
 }
 

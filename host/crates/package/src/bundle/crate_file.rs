@@ -7,10 +7,10 @@ use toml::{Table, Value};
 use super::tarball::write_tarball;
 use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageBuildInput, README_FILE_NAME};
 
-/// Path of the library's source file.
+/// Path of the only Rust source file in the created crate.
 const LIBRARY_SOURCE_PATH: &str = "src/lib.rs";
 
-/// Edition of the library.
+/// Rust edition of the created crate.
 const LIBRARY_RUST_EDITION: &str = "2021";
 
 pub(super) fn make_crate_package(

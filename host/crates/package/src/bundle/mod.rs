@@ -28,10 +28,10 @@ const README_FILE_NAME: &str = "README.md";
 /// Paths and contents of a package's files, in the order of the archive.
 type PackageArchiveFiles = Vec<(String, Vec<u8>)>;
 
-/// Options for making a package.
+/// Options for creating an npm, Python or Rust package from a plugin.
 #[derive(Clone, Debug)]
 pub struct PackageBuildOptions {
-    /// Kind of package.
+    /// Kind of package to create: npm, Python or Rust.
     pub kind: PackageKind,
     /// Name of the package; `None` for the name of the plugin.
     pub name: Option<String>,
@@ -42,16 +42,16 @@ pub struct PackageBuildOptions {
 /// Packed plugin from which a package is created.
 pub struct PluginToBundle<'a> {
     pub contents: &'a PluginContents,
-    /// Plugin in the format of `rind plugin pack`.
+    /// Bytes of the plugin in the format of `rind plugin pack`.
     pub packed: Vec<u8>,
-    /// Text of the `.minisig` file.
+    /// Text of the plugin's `.minisig` signature file; `None` for an unsigned plugin.
     pub signature: Option<String>,
 }
 
-/// Package as a single file.
+/// Created package, which consists of a single file.
 #[derive(Debug)]
 pub struct BundledPackageFile {
-    /// File name that the clients of the registry expect.
+    /// File name of the package that the clients of the registry expect.
     pub file_name: String,
     pub bytes: Vec<u8>,
 }
@@ -61,17 +61,17 @@ struct PackageBuildInput<'a> {
     /// Name of the package, not normalized for the registry.
     name: &'a str,
     version: &'a semver::Version,
-    /// Description in one line.
+    /// Description of the plugin in one line.
     description: String,
     license: Option<&'a str>,
     readme: Option<&'a [u8]>,
-    /// Name of the file with the packed plugin.
+    /// Name of the file in the package that contains the packed plugin.
     plugin_file: String,
-    /// Files with the packed plugin and its signature.
+    /// Files of the package with the packed plugin and its signature, by path.
     plugin_files: PackageArchiveFiles,
 }
 
-/// Creates a package that contains a packed plugin.
+/// Creates a package of the requested kind that contains a packed plugin.
 pub fn make_bundle(
     source: PluginToBundle<'_>,
     options: &PackageBuildOptions,

@@ -86,7 +86,7 @@ async fn fetch_index_file(
     let url = download
         .base_url()
         .join(path)
-        .context("no valid URL can be built from the name")?;
+        .context("no valid URL can be built from the name of the crate")?;
     let ask = RegistryDownloadRequest {
         url: &url,
         accept: None,

@@ -13,9 +13,9 @@ const MAX_INTEGRITY_FIELD_BYTES: usize = 4096;
 /// Digest of a package file, as the registry publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PackageFileDigest {
-    /// SHA-512, which npm writes in base64.
+    /// SHA-512 digest, which npm writes in base64.
     Sha512([u8; 64]),
-    /// SHA-256, which the other registries write in hexadecimal digits.
+    /// SHA-256 digest, which the other registries write in hexadecimal digits.
     Sha256([u8; 32]),
 }
 
@@ -26,14 +26,14 @@ impl PackageFileDigest {
         let is_short = text.len() <= MAX_INTEGRITY_FIELD_BYTES;
         let mut digests = text.split_ascii_whitespace().filter(|_| is_short);
         let found = digests.find_map(|digest| digest.strip_prefix("sha512-"));
-        let found = found.context("it has no SHA-512")?;
+        let found = found.context("the field has no SHA-512 digest")?;
         // The digest may be followed by a `?` and options.
         let found = found.split('?').next().unwrap_or(found);
         let bytes = STANDARD.decode(found).ok();
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         bytes
             .map(Self::Sha512)
-            .context("its SHA-512 is not 64 bytes in base64")
+            .context("the SHA-512 digest is not 64 bytes in base64")
     }
 
     /// Parses a SHA-256 of 64 hexadecimal digits.
@@ -43,17 +43,17 @@ impl PackageFileDigest {
             .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
             .collect();
         let Some(digits) = digits.filter(|digits| digits.len() == 64) else {
-            bail!("its SHA-256 is not 64 hexadecimal digits");
+            bail!("the SHA-256 digest is not 64 hexadecimal digits");
         };
         let (pairs, _) = digits.as_chunks::<2>();
         let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
         let bytes = bytes.try_into().ok();
         bytes
             .map(Self::Sha256)
-            .context("its SHA-256 is not 32 bytes")
+            .context("the SHA-256 digest is not 32 bytes")
     }
 
-    /// Checks that `bytes` have this digest.
+    /// Returns an error if the digest of `bytes` is a different one.
     pub(super) fn verify_bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let found = match self {
             Self::Sha512(_) => Self::Sha512(Sha512::digest(bytes).into()),

@@ -37,14 +37,14 @@ const MAX_VERSION_LIST_BYTES: u64 = 32 << 20;
 /// Maximum length in bytes of a text from a registry, in messages and in the lock file.
 const MAX_REGISTRY_TEXT_BYTES: usize = 300;
 
-/// Maximum number of provenance claims in the lock file.
+/// Maximum number of provenance claims that the lock file records for a package.
 const MAX_PROVENANCE_CLAIMS_IN_LOCK_FILE: usize = 8;
 
 /// Record in the lock file of the package that a plugin was installed from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPackage {
-    /// Address of the registry.
+    /// Address of the registry from which the package file was downloaded.
     pub registry: String,
     /// Name of the package file, for example `hello-0.1.0.tgz`.
     pub file: String,
@@ -67,7 +67,7 @@ impl LockedPackage {
     }
 }
 
-/// Prefix of claims about the package's build.
+/// Prefix of a provenance claim that attests how the package was built.
 const ATTESTATION_CLAIM_PREFIX: &str = "attestation ";
 
 /// Prefix of a provenance claim that names the key with which the package was signed.
@@ -76,7 +76,7 @@ const SIGNATURE_PROVENANCE_CLAIM_PREFIX: &str = "signature of key ";
 /// Package file of one version, as the registry lists it.
 #[derive(Debug)]
 struct RegistryPackageFile {
-    /// Version in the notation of the registry.
+    /// Version of the package in the notation of the registry.
     version: String,
     url: Url,
     /// Name of the package file, or a name made from package and version if the registry lists
@@ -99,7 +99,7 @@ pub(crate) struct FetchedPackage {
     pub(crate) version: Option<Version>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) locked: LockedPackage,
-    /// Warning that the version was yanked or is deprecated.
+    /// Warning that this version of the package was yanked or is deprecated; `None` without one.
     pub(crate) notice: Option<String>,
 }
 

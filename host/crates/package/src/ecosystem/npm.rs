@@ -85,7 +85,7 @@ pub(super) async fn find_npm_package_file(
     let url = download
         .base_url()
         .join(&path)
-        .context("no valid URL can be built from the name")?;
+        .context("no valid URL can be built from the name of the package")?;
     let noun = format!("package {}", reference.name);
     let bytes = download.fetch_following_redirects(RegistryDownloadRequest {
         url: &url,

@@ -44,7 +44,7 @@ struct PypiFile {
     /// `true` or the reason if the file was yanked; otherwise `false` or absent.
     #[serde(default)]
     yanked: Value,
-    /// URL of the attestations (PEP 740).
+    /// URL of the file's attestations (PEP 740), if the index names one.
     #[serde(default)]
     provenance: Option<String>,
 }
@@ -63,14 +63,14 @@ impl PypiFile {
     }
 }
 
-/// Finds the wheel of the version that `reference` selects.
+/// Finds the wheel of the package version that `reference` selects.
 pub(super) async fn find_wheel_file(
     download: &PackageDownloadClient,
     reference: &PackageReference,
     installed: Option<&Version>,
 ) -> anyhow::Result<RegistryPackageFile> {
     let page = download.base_url().join(&format!("{}/", reference.name));
-    let page = page.context("no valid URL can be built from the name")?;
+    let page = page.context("no valid URL can be built from the name of the package")?;
     let noun = format!("package {}", reference.name);
     let bytes = download.fetch_following_redirects(RegistryDownloadRequest {
         url: &page,

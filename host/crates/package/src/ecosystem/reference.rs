@@ -24,7 +24,7 @@ use super::pep440;
 /// limits or none.
 const MAX_PACKAGE_NAME_BYTES: usize = 214;
 
-/// Maximum length of a version or tag in bytes.
+/// Maximum length in bytes of the version or tag in a package reference.
 const MAX_VERSION_OR_TAG_BYTES: usize = 128;
 
 /// Kind of package, by the registry that hosts it.
@@ -39,10 +39,10 @@ pub enum PackageKind {
 }
 
 impl PackageKind {
-    /// All kinds.
+    /// All kinds of packages.
     pub(crate) const ALL: [Self; 3] = [Self::Npm, Self::Pypi, Self::Crates];
 
-    /// Returns the prefix of references of this kind.
+    /// Returns the prefix of package references of this kind.
     pub(crate) fn reference_prefix(self) -> &'static str {
         match self {
             Self::Npm => "npm:",
@@ -101,7 +101,7 @@ impl PackageKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageReference {
     pub(crate) kind: PackageKind,
-    /// Name in its canonical form.
+    /// Name of the package, in its canonical form.
     pub(crate) name: String,
     /// Version in the notation of the registry, or a tag of npm.
     pub(crate) version: Option<String>,
@@ -157,7 +157,7 @@ impl PackageReference {
         }
     }
 
-    /// Returns the text of the reference without the version.
+    /// Returns the text of the package reference without its version.
     pub(crate) fn reference_without_version(&self) -> String {
         format!("{}{}", self.kind.reference_prefix(), self.name)
     }

@@ -8,7 +8,7 @@ const MAX_LINKS_PER_PAGE: usize = 100_000;
 /// Maximum length in bytes of a character reference after its `&`, including the `;`.
 const MAX_CHARACTER_REFERENCE_BYTES: usize = 12;
 
-/// Named character references that are decoded.
+/// Named HTML character references that are decoded in the page of a package index.
 const NAMED_CHARACTER_REFERENCES: [(&str, char); 5] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -17,18 +17,18 @@ const NAMED_CHARACTER_REFERENCES: [(&str, char); 5] = [
     ("apos", '\''),
 ];
 
-/// Link to a package file.
+/// Link to a package file on the HTML page of a package index.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PackageFileLink {
     /// Text of the link, which is the name of the file.
     pub(super) text: String,
-    /// URL without the fragment.
+    /// URL of the package file, without the fragment.
     pub(super) url: String,
-    /// SHA-256 from the fragment of the URL.
+    /// SHA-256 of the package file, from the fragment of the URL.
     pub(super) sha256: Option<String>,
     /// Reason why the file was yanked, possibly empty; `None` if it was not yanked.
     pub(super) yanked: Option<String>,
-    /// URL of the attestations (PEP 740).
+    /// URL of the file's attestations (PEP 740), if the page names one.
     pub(super) provenance: Option<String>,
 }
 

@@ -23,7 +23,7 @@ pub(super) const SIGNATURE_ANNOTATION_KEY: &str = "rind.minisig";
 /// Maximum size of a signature in bytes; usual ones have 300 bytes.
 pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 << 10;
 
-/// Descriptor of a blob to which a manifest refers.
+/// Descriptor by which an OCI manifest refers to a blob.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContentDescriptor {

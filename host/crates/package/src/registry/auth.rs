@@ -18,7 +18,7 @@ use super::transfer;
 /// Maximum size in bytes of the token server's response; usual tokens have 1 to 4 KiB.
 const MAX_TOKEN_RESPONSE_BYTES: u64 = 64 << 10;
 
-/// Operator's credentials for a registry.
+/// Credentials with which the operator authenticates to an OCI registry.
 pub enum RegistryCredentials {
     Anonymous,
     Password { user: String, password: String },

@@ -28,9 +28,9 @@ const MAX_REDIRECTS_PER_REQUEST: usize = 5;
 
 /// Address of a package registry, with the credentials for it.
 pub(crate) struct RegistryAddress {
-    /// URL that ends with `/`, without credentials.
+    /// URL of the registry, which ends with `/` and contains no credentials.
     pub(crate) base: Url,
-    /// Value of the header `Authorization` for the registry.
+    /// Value of the header `Authorization` for the registry; `None` without credentials.
     pub(crate) authorization: Option<String>,
     /// Name of the setting that contains the registry's address, for messages.
     pub(crate) setting: String,
@@ -47,7 +47,7 @@ pub(crate) struct RegistryAddress {
 /// Proxy for the requests to a registry.
 #[derive(Clone)]
 pub(crate) struct RegistryProxy {
-    /// URL of the proxy, with the credentials for it.
+    /// URL of the proxy, including the credentials for it.
     pub(crate) url: Url,
     /// Name of the setting that contains the proxy's address, for messages.
     pub(crate) setting: String,
@@ -63,16 +63,16 @@ impl RegistryProxy {
         };
         // Drop the error, because it could quote the URL, which may contain a password.
         let proxy = Proxy::all(self.url.clone()).ok();
-        let proxy = proxy.with_context(|| format!("{} cannot be used", self.setting))?;
+        let proxy = proxy.with_context(|| format!("{} cannot be used as a proxy", self.setting))?;
         Ok(proxy.no_proxy(exceptions))
     }
 }
 
-/// Request for a document or file.
+/// Request to a package registry for a document or file.
 #[derive(Clone, Copy)]
 pub(crate) struct RegistryDownloadRequest<'a> {
     pub(crate) url: &'a Url,
-    /// Accepted media types.
+    /// Media types for the header `Accept`; `None` to send no such header.
     pub(crate) accept: Option<&'static str>,
     /// Maximum size of the document or file in bytes.
     pub(crate) limit: u64,
@@ -243,7 +243,7 @@ fn is_public_host(url: &Url) -> bool {
     }
 }
 
-/// Returns the target of a redirect.
+/// Returns the URL to which a registry's redirect leads.
 fn read_redirect_target(answer: &Response) -> anyhow::Result<Url> {
     let host = answer.url().host_str().unwrap_or_default();
     let location = answer.headers().get(LOCATION);
@@ -254,7 +254,7 @@ fn read_redirect_target(answer: &Response) -> anyhow::Result<Url> {
     target.with_context(|| format!("{host} redirects to an address that is not a URL"))
 }
 
-/// Parses a URL.
+/// Parses an absolute URL.
 pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
     Ok(Url::parse(text)?)
 }
@@ -262,7 +262,7 @@ pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
 /// DNS resolver for the hosts that a registry's answers name. It refuses host names with a private
 /// IP address.
 struct PublicOnlyDnsResolver {
-    /// Hosts of proxies, whose addresses are not checked.
+    /// Host names of the configured proxies, which may have private addresses.
     proxies: Vec<String>,
 }
 

@@ -49,10 +49,10 @@ const MAX_TAG_PAGE_REQUESTS: usize = 20;
 pub type RegistryCredentialsLookup =
     Arc<dyn Fn(&str) -> anyhow::Result<RegistryCredentials> + Send + Sync>;
 
-/// Plugin from a registry.
+/// Plugin that was downloaded from an OCI registry.
 #[derive(Debug)]
 pub(crate) struct PulledPlugin {
-    /// Content of the artifact's layer, checked against its digest.
+    /// Content of the OCI artifact's layer, checked against its digest.
     pub(crate) bytes: Vec<u8>,
     pub(crate) manifest: String,
     /// Signature of `bytes`, which is still to be verified; `None` if the registry has none.

@@ -75,7 +75,8 @@ impl PluginRegistryClient {
             layers: vec![describe(WASM_LAYER_MEDIA_TYPE, &bytes)],
             annotations,
         };
-        let text = serde_json::to_vec(&manifest).context("write the manifest")?;
+        let text =
+            serde_json::to_vec(&manifest).context("cannot write the manifest of the artifact")?;
         let digest = sha256_digest(&text);
         let published = |was_there| PublishedArtifact {
             reference: target.clone(),
@@ -164,5 +165,5 @@ fn build_oci_config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
         "layerDigests": [sha256_digest(bytes)],
         "component": {"exports": surface.exports, "imports": surface.imports, "target": null},
     });
-    serde_json::to_vec(&config).context("write the configuration")
+    serde_json::to_vec(&config).context("cannot write the configuration of the artifact")
 }

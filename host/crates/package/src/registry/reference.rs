@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 use semver::Version;
 
-/// Scheme of references.
+/// Scheme with which references to artifacts in OCI registries begin.
 pub(crate) const OCI_REFERENCE_SCHEME: &str = "oci://";
 
 /// Maximum length of a reference in bytes. The path of a repository has at most 255.
@@ -67,7 +67,7 @@ pub(crate) fn is_loopback_host(name: &str) -> bool {
     name == "localhost" || address.parse().is_ok_and(is_address)
 }
 
-/// Removes the port from a host.
+/// Removes the port from `HOST:PORT`.
 fn strip_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => name,

@@ -48,10 +48,10 @@ const MAX_ERROR_RESPONSE_BYTES: u64 = 16 << 10;
 
 pub(super) struct RegistryRequest {
     pub(super) method: Method,
-    /// Path and query relative to the repository.
+    /// Path and query of the request, relative to the repository's URL.
     pub(super) path: String,
     pub(super) accept: Option<&'static str>,
-    /// Media type and content of the request body.
+    /// Media type and content of the request body; `None` for an empty body.
     pub(super) body: Option<(&'static str, Bytes)>,
     /// Absolute URL in the registry to which the request is sent instead of to `path`.
     pub(super) url: Option<Url>,
@@ -76,7 +76,7 @@ pub(super) struct RegistryRepositoryConnection {
     reference: ArtifactReference,
     credentials: RegistryCredentialsLookup,
     authorization: Option<HeaderValue>,
-    /// Deadline of the operation.
+    /// Time at which the whole operation, of which the requests are parts, is given up.
     until: Instant,
     /// Whether the tokens that are requested from the token server must allow pushing.
     pub(super) may_push: bool,

@@ -27,10 +27,10 @@ pub use store::{
 };
 use tree::{SkillSourceTree, skipped_path_prefix_len};
 
-/// Magic number of zip files.
+/// Magic bytes at the beginning of a zip file.
 const ZIP_MAGIC_BYTES: &[u8] = b"PK\x03\x04";
 
-/// Source of skills, with a list of its files.
+/// Source of skills that was read: a list of its files and where they come from.
 #[derive(Debug)]
 pub struct FetchedSkillSource {
     pub tree: SkillSourceTree,
@@ -38,7 +38,7 @@ pub struct FetchedSkillSource {
     /// Commit from which the files are read; `None` if the source is not a git repository.
     pub commit: Option<String>,
     pub bytes: Option<Vec<u8>>,
-    /// Path as the user typed it, possibly a symlink.
+    /// Path of the source as the user typed it, possibly a symlink.
     typed: PathBuf,
 }
 

@@ -22,7 +22,7 @@ const MAX_SKILL_BYTES: u64 = 32 << 20;
 /// Maximum number of files of a skill.
 const MAX_FILES_PER_SKILL: usize = 2_000;
 
-/// Maximum depth of a skill's directory in a source.
+/// Maximum depth at which a skill's directory is searched for in a source.
 const MAX_SKILL_FOLDER_DEPTH: usize = 8;
 
 /// Maximum number of skills in a source.
@@ -90,7 +90,7 @@ impl SkillCandidate {
 /// Skills in a source, and files that only look like skills.
 #[derive(Debug)]
 pub struct SkillCandidates {
-    /// Skills sorted by name.
+    /// Skills that were found in the source, sorted by name.
     pub all: Vec<SkillCandidate>,
     /// Paths of `SKILL.md` files that lie directly in a directory of skills named `skills`. Such a
     /// file is a table of contents, not a skill.

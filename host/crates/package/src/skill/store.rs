@@ -23,12 +23,12 @@ use rind_lib::skill::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillLockFileEntry {
-    /// Source of the skill, an absolute path.
+    /// Source from which the skill was installed, as an absolute path.
     pub source: source::PluginSource,
     /// Directory of the skill in the source; `None` if the source itself is the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// Git commit from which the files were installed.
+    /// Git commit from which the files were installed; `None` if the source is no git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub digest: String,
@@ -73,9 +73,9 @@ pub enum SkillNameState {
     /// Unused: no file has the name, and no skill was installed under it.
     Free,
     Installed,
-    /// Installed, but the files were changed since.
+    /// A skill with this name is installed, but its files were changed since.
     Edited,
-    /// Installed, but its directory is missing.
+    /// A skill with this name is installed, but its directory is missing.
     Gone,
     /// The name is used by a file or directory that no command installed. Contains its path, whose
     /// spelling may differ from the name.
@@ -86,9 +86,9 @@ pub enum SkillNameState {
 pub enum SkillInstallResult {
     /// The skill is new: the name was not in use.
     Installed,
-    /// A previously installed skill is replaced by other files.
+    /// Another skill that was installed under this name is replaced by the new files.
     Replaced,
-    /// The same files are installed already.
+    /// Exactly these files are already installed, so nothing changes.
     Unchanged,
     /// A skill that the user wrote or edited is replaced; its old files are moved to another
     /// directory.
@@ -101,7 +101,7 @@ pub struct InstalledSkillStore {
     lock: LockFile<SkillLockFileEntry>,
     /// Names in use in the directory of skills, each with the path that uses it.
     taken: Vec<(String, PathBuf)>,
-    /// Lock on the store, held until the command ends.
+    /// Lock on the store of skills, held until the command ends.
     _exclusive: File,
 }
 

@@ -20,10 +20,10 @@ use super::git::GitObjectReader;
 use rind_lib::beneath::{self, MissingParentFolderHandling};
 use rind_lib::skill::{self, is_skipped_folder_name};
 
-/// Maximum number of files and directories in a source.
+/// Maximum number of files and directories in a source of skills.
 pub(super) const MAX_SOURCE_FILES_AND_FOLDERS: usize = 50_000;
 
-/// Maximum depth of directories in a source.
+/// Maximum depth of directories in a source of skills.
 const MAX_SOURCE_FOLDER_DEPTH: usize = 16;
 
 /// Name of a directory that contains skills.
@@ -149,7 +149,7 @@ impl SkillSourceTree {
         matches!(self.content, SkillSourceTreeContent::Folder(_))
     }
 
-    /// Reads the files `wanted`, at most `max_bytes` in total.
+    /// Reads the contents of the files `wanted`, at most `max_bytes` in total.
     pub(super) async fn read_files(
         &self,
         wanted: &[Vec<String>],
@@ -226,7 +226,7 @@ fn list_folder_entries(
             *n_seen <= MAX_SOURCE_FILES_AND_FOLDERS,
             "there are more than {MAX_SOURCE_FILES_AND_FOLDERS} files and folders; name the folder of the skill itself"
         );
-        let entry = entry.context("cannot read a folder")?;
+        let entry = entry.context("cannot read a folder of the source")?;
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         // Use the metadata of the entry itself, so that no file is opened and no symlink is

@@ -47,7 +47,7 @@ impl<'a> ZipHeaderReader<'a> {
         let (head, rest) = self
             .rest
             .split_at_checked(n_bytes)
-            .context("it is truncated")?;
+            .context("the archive is truncated")?;
         self.rest = rest;
         Ok(head)
     }
@@ -56,7 +56,7 @@ impl<'a> ZipHeaderReader<'a> {
         let bytes = self
             .take_header_bytes(2)?
             .try_into()
-            .context("it is truncated")?;
+            .context("the archive is truncated")?;
         Ok(u16::from_le_bytes(bytes))
     }
 
@@ -64,7 +64,7 @@ impl<'a> ZipHeaderReader<'a> {
         let bytes = self
             .take_header_bytes(4)?
             .try_into()
-            .context("it is truncated")?;
+            .context("the archive is truncated")?;
         Ok(u32::from_le_bytes(bytes))
     }
 
@@ -80,7 +80,7 @@ impl<'a> ZipHeaderReader<'a> {
     fn expect_zip_magic(&mut self, magic: &[u8]) -> anyhow::Result<()> {
         ensure!(
             self.take_header_bytes(magic.len())? == magic,
-            "it is truncated"
+            "the archive is truncated"
         );
         Ok(())
     }
@@ -96,7 +96,7 @@ struct CommonZipEntryFields {
     bytes: usize,
 }
 
-/// Entry in the central directory.
+/// Entry in the central directory of a zip archive.
 #[derive(Debug)]
 struct ZipCentralDirectoryEntry<'a> {
     common: CommonZipEntryFields,
@@ -106,7 +106,7 @@ struct ZipCentralDirectoryEntry<'a> {
     offset: usize,
 }
 
-/// Reads all files of an archive.
+/// Reads the contents of all files of a zip archive, by path.
 pub(crate) fn read_zip_files(bytes: &[u8]) -> anyhow::Result<FileContentsByPath> {
     let (entries, directory_at) = read_central_directory(bytes)?;
     let mut files = FileContentsByPath::new();
@@ -115,7 +115,7 @@ pub(crate) fn read_zip_files(bytes: &[u8]) -> anyhow::Result<FileContentsByPath>
     let mut at = 0;
     for entry in &entries {
         let name = std::str::from_utf8(entry.name)
-            .context("it contains an entry whose name is not UTF-8")?;
+            .context("the archive contains an entry whose name is not UTF-8")?;
         let shown = name.escape_debug();
         ensure!(
             name.is_ascii() || entry.common.flags & UTF8_NAME_FLAG != 0,
@@ -160,14 +160,14 @@ fn read_central_directory(
     let end_at = bytes
         .len()
         .checked_sub(MIN_END_OF_CENTRAL_DIRECTORY_BYTES)
-        .context("it is truncated")?;
+        .context("the archive is truncated")?;
     let mut end = ZipHeaderReader {
         rest: bytes.get(end_at..).unwrap_or_default(),
     };
     ensure!(
         end.take_header_bytes(END_OF_CENTRAL_DIRECTORY_MAGIC.len())?
             == END_OF_CENTRAL_DIRECTORY_MAGIC,
-        "it does not end with its directory: it is truncated, or has trailing data"
+        "the archive does not end with its directory: it is truncated, or has trailing data"
     );
     let disks = (end.take_u16()?, end.take_u16()?);
     let n_here = usize::from(end.take_u16()?);
@@ -187,7 +187,9 @@ fn read_central_directory(
         "its directory is not at the stated offset"
     );
     let mut reader = ZipHeaderReader {
-        rest: bytes.get(offset..end_at).context("it is truncated")?,
+        rest: bytes
+            .get(offset..end_at)
+            .context("the archive is truncated")?,
     };
     let entries = (0..n_entries).map(|_| read_central_directory_entry(&mut reader));
     let entries = entries.collect::<anyhow::Result<Vec<_>>>()?;
@@ -268,9 +270,13 @@ fn find_compressed_bytes<'a>(
     entry: &ZipCentralDirectoryEntry<'_>,
     directory_at: usize,
 ) -> anyhow::Result<(&'a [u8], usize)> {
-    let before = bytes.get(..directory_at).context("it is truncated")?;
+    let before = bytes
+        .get(..directory_at)
+        .context("the archive is truncated")?;
     let mut reader = ZipHeaderReader {
-        rest: before.get(entry.offset..).context("it is truncated")?,
+        rest: before
+            .get(entry.offset..)
+            .context("the archive is truncated")?,
     };
     reader.expect_zip_magic(LOCAL_FILE_HEADER_MAGIC)?;
     reader.take_header_bytes(2)?;
@@ -343,7 +349,7 @@ fn decompress_entry(common: &CommonZipEntryFields, packed: &[u8]) -> anyhow::Res
                 .by_ref()
                 .take(limit)
                 .read_to_end(&mut content)
-                .context("it is truncated")?;
+                .context("the compressed data is truncated")?;
             ensure!(
                 decoder.into_inner().is_empty(),
                 "it does not have the size that its header states"

@@ -25,7 +25,7 @@ const ENTRY_MODIFICATION_DATE: u16 = 1 << 5 | 1;
 /// External attributes of all entries: a regular file that all users can read.
 const ENTRY_EXTERNAL_ATTRIBUTES: u32 = 0o100_644 << 16;
 
-/// Writes files into an archive, in the given order.
+/// Creates a zip archive with these files, in the given order.
 pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut directory = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> 
     bytes.extend_from_slice(&n_files.to_le_bytes());
     bytes.extend_from_slice(&size.to_le_bytes());
     bytes.extend_from_slice(&offset.to_le_bytes());
-    // Length of the comment.
+    // The archive's comment has length 0.
     bytes.extend_from_slice(&[0; 2]);
     Ok(bytes)
 }
@@ -94,7 +94,7 @@ fn encode_common_entry_fields(
     for number in [crc.sum(), n_packed, n_bytes] {
         fields.extend_from_slice(&number.to_le_bytes());
     }
-    // No extra fields.
+    // Length of the name; 0 for the length of the extra fields, of which there are none.
     for number in [n_name, 0] {
         fields.extend_from_slice(&number.to_le_bytes());
     }

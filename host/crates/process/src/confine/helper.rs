@@ -154,7 +154,7 @@ fn run_second_confinement_stage(
     let mut command = Command::new(&name);
     command.args(program).stdin(stdin);
     for (name, value) in variables_of_this_process() {
-        // Give variables that `rename_dynamic_loader_variables` renamed their original names.
+        // Undo the renaming of variables by `rename_dynamic_loader_variables`.
         if let Some(own) = name
             .to_str()
             .and_then(|name| name.strip_prefix(RENAMED_LOADER_VARIABLE_PREFIX))
@@ -215,7 +215,7 @@ fn restrict_this_process(
 ) -> Result<ConfinementReport, ConfinementFailureReason> {
     let shares_processes = matches!(policy.around, NamespaceIsolation::Nothing);
     super::limits::limit_program_resources(&policy.limits, shares_processes)
-        .map_err(|error| format!("resource limits: {error}"))?;
+        .map_err(|error| format!("cannot set resource limits: {error}"))?;
     super::rights::limit_capability_bounding_set();
     let mut report = ConfinementReport::default();
     let mut unix_sockets = policy.unix_sockets;

@@ -101,7 +101,7 @@ pub(super) fn check_landlock_support() -> io::Result<()> {
     check_syscall_result(unsafe { syscall(SYS_LANDLOCK_CREATE_RULESET, no_rules, 0_usize, flags) })
 }
 
-/// Sets close-on-exec on every descriptor except the standard ones.
+/// Sets close-on-exec on every file descriptor except the three standard ones.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn set_close_on_exec_on_all_fds() -> io::Result<()> {
     let last = c_uint::MAX;
@@ -120,7 +120,7 @@ pub(super) fn set_close_on_exec_on_all_fds() -> io::Result<()> {
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn enable_loopback() -> io::Result<()> {
     const SIOCSIFFLAGS: Opcode = 0x8914;
-    /// `IFF_UP` and `IFF_RUNNING`.
+    /// Flags `IFF_UP` and `IFF_RUNNING` of a network interface.
     const INTERFACE_UP_AND_RUNNING_FLAGS: i16 = 0x41;
     /// The kernel's `ifreq`: a name, and a union of 24 bytes that starts with the flags.
     #[repr(C)]
@@ -155,7 +155,7 @@ pub(super) struct ProcessStartAttributes {
     /// Whether the process starts a new session of processes (`setsid`), without a controlling
     /// terminal.
     pub(super) session: bool,
-    /// Number added to the niceness.
+    /// Number that is added to the niceness of the process, which lowers its CPU priority.
     pub(super) niceness: i32,
     /// Path of `cgroup.procs` of the control group that the process joins.
     pub(super) cgroup: Option<CString>,

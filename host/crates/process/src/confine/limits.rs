@@ -17,9 +17,9 @@ use crate::tree::meminfo_bytes;
 pub struct Limits {
     /// Maximum memory in bytes: a limit on each process, and also on all processes together.
     pub memory_bytes: u64,
-    /// Maximum number of processes and threads.
+    /// Maximum number of processes and threads that exist at the same time.
     pub processes: u64,
-    /// Maximum size of each file in bytes.
+    /// Maximum size in bytes of each file that the command writes.
     pub file_bytes: u64,
     /// Maximum number of bytes by which the free disk space may shrink while the command runs.
     pub disk_bytes: u64,
@@ -93,7 +93,7 @@ pub fn die_with_parent() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Does nothing: supported on Linux only.
+/// Does nothing, because only Linux can kill a process when its parent exits.
 #[cfg(not(target_os = "linux"))]
 pub fn die_with_parent() {}
 
@@ -149,7 +149,7 @@ fn lower_resource_limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Does nothing: comparable limits exist on Linux only.
+/// Does nothing, because comparable resource limits exist on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn limit_memory_and_cpu(_bytes: u64, _cpu_seconds: u64) -> io::Result<()> {
     Ok(())

@@ -67,7 +67,7 @@ pub use system::{
 };
 use view::{FileViewMountPlan, IN_MEMORY_FOLDERS, MAX_DEV_SHM_BYTES};
 
-/// Hidden command of the helper.
+/// Hidden subcommand of Rind's binary that sets up the confinement and starts the program.
 pub const HIDDEN_HELPER_SUBCOMMAND: &str = "__confined";
 
 /// Mechanism that separates a program from other files and processes. Landlock and the seccomp
@@ -103,7 +103,7 @@ impl ConfinementMechanism {
 pub struct ConfinementPermissions {
     /// Rind's own binary, which implements [`HIDDEN_HELPER_SUBCOMMAND`].
     pub helper: PathBuf,
-    /// Mechanism that enforces the confinement.
+    /// Mechanism of the operating system that enforces the confinement.
     pub mechanism: ConfinementMechanism,
     /// Directories and files that the program may read, execute and change. Each path must exist.
     pub write: Vec<PathBuf>,
@@ -114,7 +114,7 @@ pub struct ConfinementPermissions {
     pub hidden: Vec<PathBuf>,
     /// Whether the program may open network sockets.
     pub network: bool,
-    /// Resource limits.
+    /// Resource limits of the program and of all processes that it starts.
     pub limits: Limits,
     /// Content of the git configuration file that replaces the user's own during the command.
     pub git_settings: String,
@@ -130,9 +130,9 @@ pub struct ConfinementPermissions {
     "commands would have access to {}, which overlaps {}, a folder of Rind's own that no command may read", allowed.display(), own.display()
 )]
 pub struct ForbiddenPathOverlapError {
-    /// Path to which the confinement would give access.
+    /// Path to which the confinement would have given access.
     pub allowed: PathBuf,
-    /// Forbidden path.
+    /// Forbidden path, such as a folder of Rind, that overlaps with `allowed`.
     pub own: PathBuf,
 }
 
@@ -402,7 +402,7 @@ const CACHE_FOLDER_NAME: &str = "cache";
 const NEW_ROOT_MOUNT_POINT_NAME: &str = "view";
 const GIT_CONFIG_FILE_NAME: &str = "gitconfig";
 
-/// Prefix of the names of temporary directories.
+/// Prefix of the names of the commands' temporary directories.
 const TEMPORARY_FOLDER_NAME_PREFIX: &str = "rind-command-";
 
 fn create_confinement_folder(git_settings: &str) -> io::Result<TemporaryFolder> {

@@ -115,7 +115,7 @@ pub(super) fn map_users_in_parent_namespace() -> Result<(), String> {
     let said = |error: io::Error| format!("cannot map users: {error}");
     let mut line = String::new();
     if io::stdin().read_line(&mut line).map_err(said)? == 0 {
-        return Err("nobody asked for users to be mapped".to_owned());
+        return Err("the parent process ended before it asked for users to be mapped".to_owned());
     }
     let parent = rustix::process::getppid().ok_or("there is no parent")?;
     for file in ["uid_map", "gid_map"] {

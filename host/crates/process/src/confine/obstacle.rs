@@ -10,7 +10,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-/// Reason why a program was not confined.
+/// Reason why the confinement of a program could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfinementFailureReason {
     /// The machine does not offer or does not enforce the confinement mechanism. Another attempt
@@ -21,7 +21,7 @@ pub enum ConfinementFailureReason {
     Failed(String),
 }
 
-/// Exit code of the helper for [`ConfinementFailureReason::Missing`].
+/// Exit code with which the helper reports [`ConfinementFailureReason::Missing`].
 pub(super) const MISSING_KERNEL_FEATURE_EXIT_CODE: u8 = 125;
 
 /// Error codes with which a kernel reports that it does not offer a system call, or does not offer
@@ -94,7 +94,7 @@ impl ConfinementFailureReason {
         }
     }
 
-    /// Returns the reason, to be shown to users.
+    /// Returns the text of the reason, to be shown to users.
     #[must_use]
     pub fn reason_text(&self) -> &str {
         let (Self::Missing(why) | Self::Failed(why)) = self;

@@ -12,11 +12,11 @@ use super::limits::Limits;
 use super::probe::ConfinementReport;
 use super::view::FileViewMount;
 
-/// Restrictions of a confined process.
+/// Restrictions that the helper applies to a program before starting it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfinementRules {
-    /// Isolation of the program from other processes and files.
+    /// Isolation by namespaces: which other processes and files the program can see.
     pub(super) around: NamespaceIsolation,
     pub(super) files: ConfinedFileAccess,
     /// Whether the program starts only if Landlock can enforce the file rules.
@@ -86,7 +86,7 @@ pub(super) struct ConfinementTrialRequest {
     pub(super) forbidden: PathBuf,
     /// Id of the host process, whose memory and environment must be inaccessible.
     pub(super) host: u32,
-    /// Whether the confinement allows network access.
+    /// Whether the tried confinement allows network access.
     pub(super) network: bool,
     /// Port on 127.0.0.1 on which the host listens during the trial; 0 if it cannot listen.
     pub(super) host_port: u16,
@@ -94,7 +94,7 @@ pub(super) struct ConfinementTrialRequest {
     pub(super) host_socket: String,
     /// Whether the trial expects that the program cannot see other processes and files.
     pub(super) is_apart: bool,
-    /// Maximum number of processes that the confinement allows.
+    /// Maximum number of processes that the tried confinement allows.
     pub(super) processes: u64,
     /// Whether a control group can enforce the maximum in `processes`.
     pub(super) is_counted: bool,

@@ -30,14 +30,14 @@ const MAX_HELPER_OUTPUT_BYTES: usize = 16 * 1024;
 pub struct ConfinementReport {
     /// Landlock ABI version, if Landlock restricts the process.
     pub landlock: Option<u32>,
-    /// Whether system calls are filtered.
+    /// Whether a seccomp filter refuses some system calls of the process.
     pub seccomp: bool,
     /// Whether the process can open Unix sockets. This is no hole if only sockets in its own
     /// directories can be reached.
     pub unix_sockets: bool,
     /// Descriptions of forbidden actions that succeeded. If empty, the confinement works.
     pub holes: Vec<String>,
-    /// Descriptions of allowed actions that failed.
+    /// Descriptions of actions that the confinement allows but that failed nevertheless.
     pub lacks: Vec<String>,
     /// Whether the process could signal a process outside of the confinement. Older kernels cannot
     /// prevent this.
@@ -47,14 +47,14 @@ pub struct ConfinementReport {
     /// Whether the process can connect to its own server on the loopback interface, in a network
     /// namespace that contains nothing else.
     pub loopback: bool,
-    /// Whether the command has its own control group.
+    /// Whether the command runs in a control group of its own, which can limit all its processes.
     pub cgroup: bool,
 }
 
-/// Confinement that was detected on this machine.
+/// Confinement that works on this machine, found by trying the mechanisms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetectedConfinement {
-    /// Confinement with a mechanism that works.
+    /// Confinement that uses the first mechanism that works.
     pub confinement: ConfinementPermissions,
     /// Report of the trial of the mechanism that `confinement` uses.
     pub report: ConfinementReport,
@@ -137,7 +137,9 @@ pub async fn test_confinement(
     forbidden: &Path,
 ) -> Result<ConfinementReport, ConfinementFailureReason> {
     let broken = |error: std::io::Error| {
-        ConfinementFailureReason::Failed(format!("the confinement cannot be tried: {error}"))
+        ConfinementFailureReason::Failed(format!(
+            "the confinement of commands cannot be tested: {error}"
+        ))
     };
     create_private_folder(forbidden).map_err(broken)?;
     let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
@@ -180,7 +182,7 @@ pub async fn test_confinement(
         let said = said.trim().trim_start_matches("rind: ");
         return Err(match finished.ending {
             ProcessEndReason::Deadline => ConfinementFailureReason::Failed(format!(
-                "the trial of the confinement took more than {} s",
+                "the test of the confinement of commands took more than {} s",
                 CONFINEMENT_TRIAL_TIMEOUT.as_secs()
             )),
             ProcessEndReason::Exited(code) if !said.is_empty() => {
@@ -194,8 +196,12 @@ pub async fn test_confinement(
             )),
         });
     }
-    let report: ConfinementReport = serde_json::from_str(finished.stdout.text().trim())
-        .map_err(|error| format!("the helper's report cannot be parsed: {error}"))?;
+    let report: ConfinementReport =
+        serde_json::from_str(finished.stdout.text().trim()).map_err(|error| {
+            format!(
+                "the report of the helper process that confines commands cannot be parsed: {error}"
+            )
+        })?;
     let canary = std::fs::read(outside.path().join("canary"));
     let is_kept = match canary {
         Ok(text) => text == b"sings",

@@ -51,7 +51,7 @@ const CLONE_NEW_NAMESPACE_FLAGS: [u64; 7] = [
 /// have the call.
 type SyscallNumbersRow = (&'static str, Option<i64>, Option<i64>);
 
-/// System calls that are refused with any arguments.
+/// System calls that are always refused, with any arguments.
 const ALWAYS_REFUSED_SYSCALLS: &[SyscallNumbersRow] = &[
     // Calls that access the memory and descriptors of other processes.
     ("ptrace", Some(101), Some(117)),
@@ -60,7 +60,7 @@ const ALWAYS_REFUSED_SYSCALLS: &[SyscallNumbersRow] = &[
     ("process_madvise", Some(440), Some(440)),
     ("kcmp", Some(312), Some(272)),
     ("pidfd_getfd", Some(438), Some(438)),
-    // Calls that access the user's keyrings in the kernel.
+    // Calls that read or change the user's keyrings in the kernel.
     ("add_key", Some(248), Some(217)),
     ("request_key", Some(249), Some(218)),
     ("keyctl", Some(250), Some(219)),
@@ -235,7 +235,7 @@ enum FileModeArgumentCondition {
     Created,
 }
 
-/// Set-uid and set-gid bits of a mode.
+/// Set-uid and set-gid bits of a file mode.
 const SETUID_SETGID_MODE_BITS: [u64; 2] = [0o4000, 0o2000];
 
 /// Flag bits with which `open` creates a file: `O_CREAT`, and the bit that occurs only in

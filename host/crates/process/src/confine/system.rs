@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::environment::split_path_list;
 
-/// Devices that are safe for every program.
+/// Device files that every confined program may use, because they are harmless.
 pub const SAFE_DEVICE_PATHS: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -208,7 +208,7 @@ fn exclude_secrets_from_tool_folder(folder: PathBuf) -> Vec<PathBuf> {
     }
 }
 
-/// Words that indicate a secret in a settings file.
+/// Words whose occurrence in a settings file indicates that it contains a secret.
 const SETTINGS_FILE_SECRET_WORDS: &[&str] =
     &["token", "password", "passwd", "secret", "credential"];
 

@@ -35,7 +35,7 @@ pub(super) enum MountSource {
     Memory(u64),
     /// Empty read-only directory. If it is in a writable directory, it serves as a mount point.
     Folder,
-    /// Symlink to this target.
+    /// Symlink whose target is this path.
     Link(PathBuf),
     Processes,
 }

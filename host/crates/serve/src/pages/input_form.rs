@@ -11,11 +11,11 @@ use crate::error::ApiError;
 use crate::routes::turns::{NewTurn, validate_new_turn_input};
 use crate::session_task::SessionTurnRequest;
 
-/// Input that a browser sent with a form.
+/// Input for a turn that a browser sent with a form.
 #[derive(Default)]
 pub(super) struct TurnInputForm {
     text: String,
-    /// Contents of the image files.
+    /// Contents of the image files that the user attached to the input.
     images: Vec<Vec<u8>>,
     /// Folder in which a new session works.
     pub(super) workspace: Option<String>,
@@ -80,7 +80,7 @@ impl<S: Send + Sync> FromRequest<S> for TurnInputForm {
     }
 }
 
-/// Renders the form field for images.
+/// Renders the form field with which the user attaches images to an input.
 pub(super) fn render_image_upload_field() -> Markup {
     html! {
         label {

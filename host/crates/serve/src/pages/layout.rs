@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::ApiState;
 use crate::error::ApiError;
 
-/// Returns a page with this title and content.
+/// Renders a complete HTML page with this title and content, and the common header.
 pub(super) fn render_page(state: &ApiState, title: &str, content: &Markup) -> Markup {
     let n_questions = state
         .sessions
@@ -25,7 +25,7 @@ fn render_page_frame(title: &str, n_questions: usize, content: &Markup) -> Marku
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Rind" }
-                // Set an empty icon; otherwise browsers would request `/favicon.ico`.
+                // Empty icon. Without it, browsers would request `/favicon.ico`.
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href="/style.css";
                 script src="/page.js" defer {}
@@ -46,7 +46,7 @@ fn render_page_frame(title: &str, n_questions: usize, content: &Markup) -> Marku
     }
 }
 
-/// Error that is sent as an HTML page.
+/// Error that is answered with an HTML page instead of JSON.
 pub(crate) struct HtmlPageError(pub(crate) ApiError);
 
 impl From<ApiError> for HtmlPageError {

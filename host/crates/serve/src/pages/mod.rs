@@ -34,7 +34,7 @@ use input_form::{TurnInputForm, render_image_upload_field};
 pub(crate) use layout::HtmlPageError;
 use layout::{format_usd, format_utc_time, render_page, render_table};
 
-/// Maximum number of sessions on the first page.
+/// Maximum number of sessions that the first page lists.
 const MAX_SESSIONS_ON_FIRST_PAGE: usize = 200;
 
 pub(crate) fn router() -> Router<ApiState> {
@@ -227,7 +227,7 @@ async fn show_questions_page(State(state): State<ApiState>) -> Result<Markup, Ht
     Ok(render_page(&state, "Questions", &content))
 }
 
-/// Renders a question with the form that answers it.
+/// Renders a question to the user, with the form for the answer.
 fn render_question_form(question: &OpenQuestion, back: &str) -> Markup {
     let action = format!("/questions/{}", question.id);
     html! {

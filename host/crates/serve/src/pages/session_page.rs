@@ -78,7 +78,7 @@ pub(super) async fn show_session_page(
     Ok(render_page(&state, "Session", &content))
 }
 
-/// Numbers of two turns.
+/// Numbers of the two turns that the page compares.
 #[derive(Deserialize)]
 pub(super) struct TurnDiffQueryParameters {
     from: u32,

@@ -9,13 +9,13 @@ use super::waterfall::mask_and_escape_text;
 /// Number of unchanged lines that are shown around a change.
 const DIFF_CONTEXT_LINES: usize = 3;
 
-/// Maximum number of lines on the page.
+/// Maximum number of lines that the page with a comparison of two turns shows.
 const MAX_DIFF_LINES_PER_PAGE: usize = 5000;
 
 /// Maximum time for the comparison. Lines that are not compared within this time count as changed.
 const DIFF_COMPARISON_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Renders the differences between the conversations of two turns.
+/// Renders the lines in which the conversations of two turns differ.
 pub(super) fn render_turn_diff(from: &TurnView, to: &TurnView) -> Markup {
     let (before, after) = (
         format_conversation_lines(from),

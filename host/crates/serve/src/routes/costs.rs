@@ -17,22 +17,22 @@ use crate::error::ApiError;
 /// Costs of all sessions. Subagents count in the sessions that started them.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct CostList {
-    /// Sum over all sessions.
+    /// Costs of all sessions together.
     pub(crate) all: CostSum,
     /// Sums by the day (UTC) on which a session was last written, such as `2026-01-31`.
     pub(crate) days: BTreeMap<String, CostSum>,
-    /// Sums by the model with which a session started.
+    /// Costs by model, each session counted under the model with which it started.
     pub(crate) models: BTreeMap<String, CostSum>,
-    /// Sums by the folder of a session.
+    /// Costs by the folder in which a session works.
     pub(crate) workspaces: BTreeMap<String, CostSum>,
 }
 
-/// Costs of some sessions.
+/// Total costs of a group of sessions.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct CostSum {
-    /// Number of sessions.
+    /// Number of sessions in the group.
     pub(crate) sessions: u64,
-    /// Number of their turns.
+    /// Number of turns of these sessions.
     pub(crate) turns: u64,
     /// Cost in US dollars of the requests with a known price.
     pub(crate) cost_usd: f64,
@@ -50,7 +50,7 @@ pub(crate) async fn get_costs(State(state): State<ApiState>) -> Result<Json<Cost
     Ok(Json(sum_session_costs(&state).await?))
 }
 
-/// Returns the costs of the sessions in the store.
+/// Returns the costs of all sessions in the store, in total and by day, model and folder.
 pub(crate) async fn sum_session_costs(state: &ApiState) -> Result<CostList, ApiError> {
     let store = state.sessions.session_store().clone();
     let heads = run_blocking(move || Ok(store.list_session_summaries()?.rows)).await?;

@@ -34,7 +34,7 @@ const MAX_EVENT_NUMBER: u64 = (1 << 53) - 1;
 /// noticed.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Position at which a reader continues.
+/// Position in the event stream of a session from which a client continues.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct FollowQuery {
     /// Number of the last event that was read. Without it, and without the header `Last-Event-ID`,

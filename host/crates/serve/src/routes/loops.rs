@@ -16,7 +16,7 @@ use crate::loop_board::LoopRow;
 /// Sender that a loop sees in a message that arrives over the API.
 const HTTP_MESSAGE_SENDER_NAME: &str = "http";
 
-/// A message to a loop.
+/// Message to the loop of a plugin.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessage {
@@ -24,10 +24,10 @@ pub(crate) struct NewMessage {
     pub(crate) text: String,
 }
 
-/// Loops of plugins.
+/// Loops of plugins that the server runs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LoopList {
-    /// Loops, by the names of their plugins.
+    /// Loops, sorted by the names of their plugins.
     pub(crate) loops: Vec<LoopRow>,
 }
 

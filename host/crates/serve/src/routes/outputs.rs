@@ -15,7 +15,7 @@ use crate::error::ApiError;
 /// together with its other content.
 pub(crate) const MAX_OUTPUT_TAIL_LINES: usize = 20;
 
-/// Ends of the outputs of running calls.
+/// Last lines of the outputs of the tool calls that are running in a session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OutputList {
     /// Outputs, in order of agent and call id. Empty when the session is not open in this server.

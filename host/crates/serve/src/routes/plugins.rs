@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::hook_sums::PluginHookCallStats;
 use crate::workspaces::WorkspaceHost;
 
-/// Folder whose plugins are listed.
+/// Query that selects the folder whose plugins are listed.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PluginQuery {
@@ -21,55 +21,55 @@ pub(crate) struct PluginQuery {
     pub(crate) workspace: Option<String>,
 }
 
-/// Plugins of a host.
+/// Plugins of the host for a folder.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PluginList {
     /// Plugins that run in new sessions.
     pub(crate) plugins: Vec<PluginRow>,
-    /// Plugins that were found and do not run.
+    /// Plugins that were found but do not run, each with the reason.
     pub(crate) left_out: Vec<LeftOutRow>,
     /// Scripts that have been called as hooks since the server started.
     pub(crate) scripts: Vec<ScriptRow>,
 }
 
-/// A plugin that runs.
+/// Plugin that runs in new sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PluginRow {
     /// Name of the plugin.
     pub(crate) name: String,
-    /// Version of the plugin.
+    /// Version of the plugin, as its manifest states it.
     pub(crate) version: String,
-    /// Trust: `managed`, `package`, `user`, `project` or `local`.
+    /// Trust level of the plugin: `managed`, `package`, `user`, `project` or `local`.
     pub(crate) trust: String,
-    /// Digest of the plugin's component.
+    /// Digest of the plugin's WebAssembly component.
     pub(crate) digest: String,
     /// Permissions that the plugin was granted, in the syntax of `--grant`.
     pub(crate) granted: Vec<String>,
-    /// Names of its tools.
+    /// Names of the tools that the plugin provides.
     pub(crate) tools: Vec<String>,
-    /// Interfaces that it exports: its hooks and more.
+    /// Names of the interfaces that the plugin's component exports, such as its hooks.
     pub(crate) exports: Vec<String>,
-    /// Calls of its hooks since the server started.
+    /// Number and duration of the plugin's hook calls since the server started.
     #[serde(flatten)]
     pub(crate) sums: PluginHookCallStats,
 }
 
-/// A script that runs as a hook.
+/// Script that the host calls as a hook.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ScriptRow {
     /// Name of the script.
     pub(crate) name: String,
-    /// Calls of the script's hooks since the server started.
+    /// Number and duration of the script's calls since the server started.
     #[serde(flatten)]
     pub(crate) sums: PluginHookCallStats,
 }
 
-/// A plugin that does not run.
+/// Plugin that was found but does not run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LeftOutRow {
-    /// Name of the plugin, or of its folder.
+    /// Name of the plugin, or of its folder if its manifest cannot be read.
     pub(crate) name: String,
-    /// Reason, as text.
+    /// Reason why the plugin does not run.
     pub(crate) reason: String,
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn get_plugins(
     Ok(Json(list_plugins(&*workspace.await?)))
 }
 
-/// Returns the plugins of the host `workspace`.
+/// Returns the plugins of the host `workspace`: those that run and those that were left out.
 pub(crate) fn list_plugins(workspace: &WorkspaceHost) -> PluginList {
     let plugins = workspace.plugins.plugins.iter().map(|loaded| PluginRow {
         name: loaded.manifest.name.clone(),

@@ -12,10 +12,10 @@ use crate::error::ApiError;
 use crate::forward::list_open_questions;
 use crate::questions::{AnswerBody, OpenQuestion, QuestionAnswerError};
 
-/// Selection of questions.
+/// Query that selects the questions to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct QuestionQuery {
-    /// Id of a session, to list its questions only.
+    /// Id of the session whose questions are listed; without it, those of all sessions.
     #[serde(default)]
     session: Option<String>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct QuestionQuery {
 /// Questions that wait, the oldest first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct QuestionList {
-    /// Approvals and questions of plugins.
+    /// Requests for approval and questions of plugins, the oldest first.
     pub(crate) questions: Vec<OpenQuestion>,
 }
 

@@ -18,10 +18,10 @@ use crate::queued::{check_no_workspace_requested, check_or_create_session_id};
 /// Number of sessions in a list if the request sets no limit.
 const DEFAULT_SESSION_LIST_LIMIT: usize = 50;
 
-/// Largest number of sessions in a list.
+/// Maximum number of sessions that one request can list.
 const MAX_SESSION_LIST_LIMIT: usize = 1000;
 
-/// Selection of sessions.
+/// Query that selects the sessions to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ListQuery {
     /// Maximum number of sessions in the list, at most 1000; default 50.
@@ -33,32 +33,32 @@ pub(crate) struct ListQuery {
     after: Option<String>,
 }
 
-/// A list of sessions, the last written first.
+/// Part of the list of all sessions, the last written first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SessionList {
-    /// Sessions in this order.
+    /// Sessions of this part of the list, the last written first.
     pub(crate) sessions: Vec<SessionRow>,
     /// Id to pass as `after` for the next ones; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// A session in a list.
+/// Entry for a session in the list of sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SessionRow {
     /// Id of the session.
     pub(crate) id: String,
     /// Title of the session, or the first line of its first input if it has none.
     pub(crate) title: String,
-    /// Time of creation, in milliseconds since 1970.
+    /// Time at which the session was created, in milliseconds since 1970.
     pub(crate) created: i64,
-    /// Time of the last write, in milliseconds since 1970.
+    /// Time at which the session was last written, in milliseconds since 1970.
     pub(crate) updated: i64,
-    /// Folder that the agent works in.
+    /// Folder in which the agent works.
     pub(crate) workspace: String,
     /// Name of the model with which the session started.
     pub(crate) model: String,
-    /// Number of turns.
+    /// Number of turns of the session.
     pub(crate) turns: u64,
     /// Cost in US dollars of the requests with a known price.
     pub(crate) cost_usd: f64,
@@ -78,7 +78,7 @@ pub(crate) struct SessionRow {
     pub(crate) quiet_ms: Option<u64>,
 }
 
-/// A new session.
+/// Properties of the session to create.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
@@ -93,24 +93,24 @@ pub(crate) struct NewSession {
     workspace: Option<String>,
 }
 
-/// The folders that sessions may work in.
+/// Folders in which sessions may work.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WorkspaceList {
     /// Paths; the first is the folder in which the server was started.
     workspaces: Vec<String>,
 }
 
-/// The session that was created.
+/// Session that the request created.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MadeSession {
-    /// Id of the session.
+    /// Id of the created session.
     id: String,
 }
 
-/// Whether a session was closed.
+/// Result of closing a session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Closed {
-    /// Whether the session was open in this server.
+    /// Whether the session was open in this server before the request.
     was_open: bool,
 }
 

@@ -20,13 +20,13 @@ use crate::live::RequestedTurn;
 use crate::queued::enqueue_turn_input;
 use crate::session_task::SessionTurnRequest;
 
-/// Maximum number of images in an input.
+/// Maximum number of images in the input of a turn.
 const MAX_IMAGES_PER_INPUT: usize = 16;
 
-/// Maximum length of an input's id, in bytes.
+/// Maximum length in bytes of the id that a client gives an input.
 const MAX_INPUT_ID_BYTES: usize = 256;
 
-/// An input that begins a turn.
+/// Input that begins a turn, with options for the turn.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTurn {
@@ -43,7 +43,7 @@ pub(crate) struct NewTurn {
     #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub(crate) input_id: Option<String>,
-    /// JSON Schema that the final answer must match.
+    /// JSON Schema that the final answer of the turn must match; absent if any text is allowed.
     #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub(crate) output_schema: Option<Value>,
@@ -69,7 +69,7 @@ pub(crate) struct GoOn {
     wait: bool,
 }
 
-/// Text for the running turn.
+/// Text that is added to the running turn.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SteerBody {
@@ -82,40 +82,40 @@ pub(crate) struct SteerBody {
     pub(crate) follow_up: bool,
 }
 
-/// A turn that was accepted.
+/// Turn that the server accepted and that may not have begun yet.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AcceptedTurn {
-    /// Id of the session.
+    /// Id of the session in which the turn runs.
     pub(crate) session: String,
     /// Number of the last event before the turn: pass it as `after` to follow the turn. 0 if workers
     /// run the turns.
     pub(crate) after: u64,
 }
 
-/// Outcome of a turn.
+/// Outcome of a turn that has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TurnResult {
-    /// Id of the session.
+    /// Id of the session in which the turn ran.
     pub(crate) session: String,
-    /// Number of the turn in the session.
+    /// Number of the turn within its session.
     pub(crate) turn: u32,
-    /// Output for the person.
+    /// Output of the turn, to be shown to the user.
     pub(crate) output: String,
     /// Reason for the end, steps, calls, tokens and cost, as in the event `turn-end`.
     pub(crate) summary: Value,
 }
 
-/// Text that waits for the running turn.
+/// Text that was accepted and waits to be added to the running turn.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Steered {
-    /// Number of the text, as in the event `steering-taken`.
+    /// Number of the text, with which the event `steering-taken` refers to it.
     number: u64,
 }
 
-/// Result of an interrupt.
+/// Result of a request to interrupt the running turn.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Interrupted {
-    /// Whether a turn was running.
+    /// Whether a turn was running when the request arrived.
     was_running: bool,
 }
 

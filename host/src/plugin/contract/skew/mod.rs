@@ -20,7 +20,7 @@ use crate::plugin::Error;
 struct NamedWitType {
     /// Kind of the type: `record`, `variant`, `enum`, `flags`, or `type` for any other.
     kind: &'static str,
-    /// Names of the type's fields or cases, in order.
+    /// Names of the type's fields or cases, in the order of their declaration.
     parts: Vec<String>,
     /// Complete type as text, with nested types written out. If the texts of component and host are
     /// equal, the types are equal.

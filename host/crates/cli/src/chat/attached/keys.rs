@@ -14,7 +14,7 @@ use super::super::press::{apply_editing_key, is_likely_question_answer};
 use super::super::slash::is_slash_command_line;
 use super::AttachedChat;
 
-/// Text of `/help`: commands and keys.
+/// Text of `/help` in a chat whose turns another program runs: its commands and keys.
 const ATTACHED_CHAT_HELP_TEXT: &str = "\
 Commands: /help, /quit
 Keys of the chat:

@@ -146,7 +146,7 @@ impl AttachedChat {
     ) -> anyhow::Result<Self> {
         let setup = environment::read_settings_without_project()?;
         let asks_looks = looks::configure_colors_and_links(&setup.config)?;
-        let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
+        let tty = RawTerminal::open_terminal(asks_looks).context("cannot take the terminal")?;
         install_terminal_restoring_panic_hook(&tty);
         if let Some(is_light) = tty.has_light_background() {
             looks::set_code_palette_for_background(is_light);
@@ -289,7 +289,7 @@ impl AttachedChat {
         }
         let region = self.build_redrawn_screen_rows();
         let drawn = self.screen.draw_region(&finished, region);
-        drawn.context("write to the terminal")?;
+        drawn.context("cannot write to the terminal")?;
         if let Some(question) = &mut self.question {
             question.record_question_drawn(Instant::now());
         }

@@ -203,7 +203,7 @@ impl AttachedChat {
         });
     }
 
-    /// Passes a text to the running turn.
+    /// Passes a text of the user to the running turn.
     pub(super) fn steer_turn(&mut self, text: String) {
         let id = rind_lib::clock::new_uuid_v7();
         self.waiting.push(QueuedInputText {

@@ -24,7 +24,7 @@ pub(super) fn fetch_plugin_set(
     let plugins = set.record.plugins.iter();
     let plugins = plugins.map(|plugin| {
         fetch_plugin(sets, plugin, folder)
-            .with_context(|| format!("fetch plugin {} {}", plugin.name, plugin.version))
+            .with_context(|| format!("cannot fetch plugin {} {}", plugin.name, plugin.version))
     });
     let plugins = plugins.collect::<anyhow::Result<Vec<ExternalPluginSetMember>>>()?;
     ExternalPluginSet::new(&set.digest, plugins, &set.record.settings)

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use rind_lib::disk::read_if_present;
 use rind_nats::PluginSetSigningKey;
 
-/// Maximum size of a key file, in bytes.
+/// Maximum size of a file with a key for plugin sets, in bytes.
 const MAX_KEY_FILE_BYTES: u64 = 4 << 10;
 
 /// Mode bits that give access to the group and to others.
@@ -19,17 +19,17 @@ const GROUP_AND_OTHERS_MODE_BITS: u32 = 0o077;
 pub(super) fn read_plugin_set_key(path: &Path) -> anyhow::Result<PluginSetSigningKey> {
     let shown = path.display();
     let text = read_if_present(path, MAX_KEY_FILE_BYTES)
-        .with_context(|| format!("cannot read {shown}"))?;
+        .with_context(|| format!("cannot read the key file {shown}"))?;
     let Some(text) = text else {
         bail!("there is no key file {shown}; make one with `rind cluster plugins key {shown}`");
     };
     let about = path
         .metadata()
-        .with_context(|| format!("cannot read {shown}"))?;
+        .with_context(|| format!("cannot read the key file {shown}"))?;
     if about.mode() & GROUP_AND_OTHERS_MODE_BITS != 0 {
         bail!("others can read the key {shown}; make it private with `chmod 600 {shown}`");
     }
-    PluginSetSigningKey::from_seed(&text).with_context(|| format!("read the key {shown}"))
+    PluginSetSigningKey::from_seed(&text).with_context(|| format!("cannot use the key in {shown}"))
 }
 
 /// Reads the key that signs plugin sets, or creates one if there is no file. Returns the key and
@@ -51,7 +51,7 @@ pub(super) fn read_or_create_plugin_set_key(
         writeln!(file, "{seed}")?;
         file.sync_all()
     };
-    write().with_context(|| format!("cannot write {}", path.display()))?;
+    write().with_context(|| format!("cannot write the key file {}", path.display()))?;
     Ok((key, true))
 }
 

@@ -133,7 +133,7 @@ impl PluginSetLoader {
         }
         let loaded = self.load_host_with_set(&set).await;
         let loaded =
-            loaded.with_context(|| format!("load the set of plugins {}", set.record.number));
+            loaded.with_context(|| format!("cannot load the set of plugins {}", set.record.number));
         loaded.map(Arc::new).map_err(PluginSetLoadFailure::Refused)
     }
 
@@ -182,7 +182,9 @@ impl PluginSetLoader {
         let (class, set) = (self.class.clone(), set.clone());
         let noted =
             tokio::task::spawn_blocking(move || record_accepted_plugin_set(&path, &class, &set));
-        noted.await.context("note the set of plugins")?
+        noted
+            .await
+            .context("cannot record the accepted set of plugins")?
     }
 
     async fn load_host_with_set(
@@ -191,7 +193,7 @@ impl PluginSetLoader {
     ) -> anyhow::Result<WorkerHostWithOpenSessions> {
         let (sets, own, folder) = (self.sets.clone(), set.clone(), self.folder.join("files"));
         let given = tokio::task::spawn_blocking(move || fetch_plugin_set(&sets, &own, &folder));
-        let given = Arc::new(given.await.context("fetch the set of plugins")??);
+        let given = Arc::new(given.await.context("cannot fetch the set of plugins")??);
         let mut settings = self.settings.clone();
         settings.plugins.set = Some(given);
         let store = SessionStore::with_backend(Arc::new(self.sessions.clone()));

@@ -92,14 +92,14 @@ impl PublishSetArgs {
             ));
         }
         if !self.yes && !confirm_publishing().await? {
-            bail!("nothing was published");
+            bail!("nothing was published: you did not say yes");
         }
         let own = sets.clone();
         let stored = tokio::task::spawn_blocking(move || {
             let mut contents = draft.contents.values();
             contents.try_for_each(|bytes| own.store_file(bytes).map(drop))
         });
-        stored.await.context("store the files")??;
+        stored.await.context("cannot store the files")??;
         let set = sets.publish(&place, &key, record).await?;
         render::print_stdout_line(format!(
             "the set of plugins {number} is published, signed with the key {}; its digest is {}",
@@ -111,7 +111,7 @@ impl PublishSetArgs {
     /// Collects the plugins that run on this machine, with their files, permissions and settings.
     async fn collect_plugins_to_publish(&self) -> anyhow::Result<PluginSetDraft> {
         let load = plugin::plan_session_plugin_load(&self.plugins).await?;
-        let loaded = load.load().await.context("load plugins")?;
+        let loaded = load.load().await.context("cannot load plugins")?;
         load.check_selected_plugins(&loaded)?;
         let is_wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|n| n == name);
         check_plugins_to_publish_are_loaded(&loaded, is_wanted)?;

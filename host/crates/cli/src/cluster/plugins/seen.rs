@@ -81,7 +81,7 @@ pub(super) fn record_accepted_plugin_set(
     seen.sets
         .insert(scope, AcceptedPluginSet { number, digest });
     let bytes = serde_json::to_vec_pretty(&seen)
-        .context("convert the list of the sets of plugins seen so far to JSON")?;
+        .context("cannot convert the list of the sets of plugins seen so far to JSON")?;
     replace_private_file_synced(path, &bytes).with_context(|| format!("cannot write {shown}"))
 }
 

@@ -75,7 +75,7 @@ struct MarkdownBlockIndent {
     /// Text in front of the first row of the block, such as a list marker; `None` once that row was
     /// added.
     mark: Option<String>,
-    /// Text in front of all further rows.
+    /// Text in front of all rows after the first.
     rest: String,
 }
 
@@ -92,9 +92,9 @@ struct MarkdownRenderer {
     code: Option<String>,
     /// Highlighter of the open code block, or of the last one.
     colors: Option<CodeHighlighter>,
-    /// Whether a code block has begun in this source.
+    /// Whether a code block has already begun in this Markdown source.
     has_code: bool,
-    /// Whether code is not colored.
+    /// Whether code is shown without colors.
     is_plain: bool,
     link: String,
     table: Option<MarkdownTable>,
@@ -310,7 +310,7 @@ impl MarkdownRenderer {
         }
     }
 
-    /// Returns the number of columns left after the indentation.
+    /// Returns the number of columns that the indentation leaves for text.
     fn count_columns_left(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),

@@ -112,7 +112,7 @@ impl MarkdownTable {
         rows
     }
 
-    /// Returns the lines of one row of the table.
+    /// Returns the screen lines that show one row of the table.
     fn layout_row(&self, row: &[MarkdownTableCell], widths: &[usize]) -> Vec<String> {
         let cells: Vec<Vec<String>> = row
             .iter()

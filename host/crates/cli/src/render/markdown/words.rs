@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::style_text;
 
-/// Text in one style, with control characters already escaped.
+/// Piece of text in one style, with control characters already escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StyledText {
     pub(super) style: Style,

@@ -6,7 +6,7 @@ use super::super::{DIM_STYLE, format_count_with_noun, truncate_text};
 use rind_lib::event::TurnPartId;
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 
-/// Consecutive hooks that are collected into one line.
+/// Consecutive hook calls without an effect, collected into one line.
 #[derive(Default)]
 pub(super) struct SummaryLineOfUneventfulHooks {
     place: Option<(TurnPartId, usize)>,

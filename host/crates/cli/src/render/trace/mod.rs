@@ -139,7 +139,7 @@ impl TraceRenderer {
         std::mem::take(&mut self.lines)
     }
 
-    /// Returns the remaining lines, after the last event.
+    /// Returns the lines that are not shown yet when the turn has ended.
     pub(super) fn finish(&mut self) -> Vec<String> {
         self.flush_folded_hooks();
         std::mem::take(&mut self.lines)

@@ -15,20 +15,20 @@ use rind_lib::session::{CallView, SessionView, TurnEventContent, TurnView};
 /// Maximum length of a name within a line, in characters.
 const MAX_NAME_CHARS: usize = 240;
 
-/// Part of an exported page.
+/// Part of a page to which sessions are exported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExportPageBlock {
     /// Header of a session or a subagent, with facts about it.
     Session(String, Vec<String>),
-    /// Header of a turn: its heading and its facts.
+    /// Header of a turn: its heading, and a line of facts about it.
     Turn(String, String),
-    /// Text with its author or kind.
+    /// Text of the session, with its author or kind as heading.
     Text(String, String),
-    /// Line of text.
+    /// Line of text without a heading.
     Line(String),
-    /// Image or other binary data.
+    /// Image or other binary data of the session.
     Blob {
-        /// Reference to the data.
+        /// Reference to the stored data.
         blob: Blob,
         /// Description of the image for readers who cannot see it.
         words: String,
@@ -63,7 +63,7 @@ pub(super) fn page_title(views: &[SessionView]) -> String {
     }
 }
 
-/// Returns the blocks of a session.
+/// Returns the parts of the page that show this session.
 pub(super) fn build_session_page_blocks(view: &SessionView) -> Vec<ExportPageBlock> {
     let mut facts = vec![
         format!("began {}", format_utc_time_ms(view.created)),

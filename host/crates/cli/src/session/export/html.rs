@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::blocks::ExportPageBlock;
 use rind_lib::message::Blob;
 
-/// Style sheet of the page.
+/// CSS style sheet of the exported HTML page.
 const PAGE_STYLE_SHEET: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.5rem;border-radius:.3rem}\
 h3{margin-top:2rem;border-top:1px solid #8886;padding-top:1rem}p{margin:.3rem 0}img{max-width:100%}.about{opacity:.7}";
@@ -46,13 +46,13 @@ impl<'a> PageImageEmbedder<'a> {
             return Err("shown above");
         }
         if blob.size > self.n_left {
-            return Err("not in this page, whose images have at most 32 MiB");
+            return Err("left out: the images of a page may have at most 32 MiB together");
         }
         let bytes = (self.read)(blob).ok_or("its bytes are missing or damaged")?;
         // The session is untrusted: derive the media type from the bytes, not from its records.
         let found = Blob::from_bytes(&bytes, "");
         if !found.is_image() || found.size > self.n_left {
-            return Err("not in this page: the bytes are not what the session says");
+            return Err("left out: the stored bytes are not the image that the session names");
         }
         self.n_left -= found.size;
         self.seen.insert(blob.id.clone());
@@ -214,7 +214,7 @@ mod tests {
         assert!(!page.contains("<img "), "{page}");
         assert!(page.contains("at most 32 MiB"), "{page}");
         assert!(page.contains("missing or damaged"), "{page}");
-        // Bytes that are more than the session says.
+        // The file has more bytes than the session's entry states.
         let read = |_: &Blob| {
             let mut bytes = PNG.to_vec();
             bytes.resize(usize::try_from(MAX_TOTAL_IMAGE_BYTES).unwrap() + 1, 0);

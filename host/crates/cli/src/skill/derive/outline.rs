@@ -14,7 +14,7 @@ use super::super::super::worker::{
 };
 use rind_derive::{DeriveJobResult, SkillDeriveJob};
 
-/// Hidden subcommand that starts the worker process.
+/// Hidden subcommand that starts the worker process for deriving skills.
 pub(crate) const OUTLINE_WORKER_SUBCOMMAND: &str = "__outline";
 
 /// Worker process with its limits. The largest crates need a few seconds and some hundred MiB; the
@@ -28,7 +28,7 @@ const SKILL_DERIVE_WORKER_PROCESS_SPEC: WorkerProcessSpec = WorkerProcessSpec {
     stack_bytes: 64 << 20,
 };
 
-/// Runs a job in the worker process.
+/// Runs a job that derives a skill in a separate worker process.
 pub(super) async fn run_derive_job_in_worker_process(
     job: &SkillDeriveJob,
 ) -> anyhow::Result<DeriveJobResult> {

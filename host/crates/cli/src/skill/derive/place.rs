@@ -18,7 +18,7 @@ use rind_package::place;
 pub(super) fn refuse_overlap_with_source(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
-        .with_context(|| format!("read the metadata of {}", source.display()))?;
+        .with_context(|| format!("cannot read the metadata of {}", source.display()))?;
     let place = canonicalize_existing_prefix(folder)?;
     if own.starts_with(&place) {
         bail_usage!(
@@ -33,7 +33,7 @@ pub(super) fn refuse_overlap_with_source(folder: &Path, source: &Path) -> anyhow
 /// Returns the path with symlinks resolved, even if its last parts do not exist yet.
 fn canonicalize_existing_prefix(path: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(path)
-        .with_context(|| format!("read the metadata of {}", path.display()))?;
+        .with_context(|| format!("cannot read the metadata of {}", path.display()))?;
     for above in path.ancestors() {
         let Ok(known) = above.canonicalize() else {
             continue;
@@ -58,7 +58,7 @@ pub(super) fn read_existing_bundle(folder: &Path) -> anyhow::Result<Option<Skill
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             return Err(error)
-                .with_context(|| format!("read the metadata of {}", folder.display()));
+                .with_context(|| format!("cannot read the metadata of {}", folder.display()));
         }
     };
     if !found.is_dir() {
@@ -73,8 +73,8 @@ pub(super) fn read_existing_bundle(folder: &Path) -> anyhow::Result<Option<Skill
             folder.display()
         );
     }
-    let held =
-        InMemoryFolder::read(folder).with_context(|| format!("read {}", folder.display()))?;
+    let held = InMemoryFolder::read(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?;
     let files = held.into_files().into_iter();
     let files = files.map(|(names, bytes)| {
         (
@@ -94,7 +94,7 @@ pub(super) fn write_bundle(
     is_kept: bool,
 ) -> anyhow::Result<Option<PathBuf>> {
     let above = folder.parent().unwrap_or(Path::new("."));
-    let doing = || format!("write {}", folder.display());
+    let doing = || format!("cannot write {}", folder.display());
     fs::create_dir_all(above).with_context(doing)?;
     let private = tempfile::Builder::new()
         .prefix(".derive-")

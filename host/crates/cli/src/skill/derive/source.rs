@@ -40,9 +40,9 @@ enum SkillDeriveSource {
     Crate(PathBuf),
 }
 
-/// Derives a skill from a folder or file.
+/// Drafts a skill about the plugin, package or crate in this folder or file.
 pub(super) async fn draft_skill_from_source(path: &Path) -> anyhow::Result<SkillDraft> {
-    let doing = || format!("derive a skill from {}", path.display());
+    let doing = || format!("cannot derive a skill from {}", path.display());
     let (job, hash) = match detect_source_kind(path)? {
         SkillDeriveSource::Plugin(path) => build_plugin_derive_job(&path).await,
         SkillDeriveSource::Component(path) => build_component_derive_job(&path),
@@ -168,7 +168,7 @@ async fn build_plugin_derive_job(
         let name = file_name(&file.path);
         hash.add_source(&name, &std::fs::read(&file.path)?);
     }
-    let private = tempfile::tempdir().context("make a temporary folder")?;
+    let private = tempfile::tempdir().context("cannot make a temporary folder")?;
     let staged = stage_files(fetched.contents.files(), &manifest.name, private.path())?;
     let readme = std::fs::read(staged.folder.join("README.md")).unwrap_or_default();
     let readme = String::from_utf8(readme)
@@ -224,9 +224,9 @@ async fn load_plugin_to_list_tools(
         ..manifest.clone()
     };
     let text = toml::to_string(&bare)
-        .context("convert the manifest of the plugin's temporary copy to TOML")?;
+        .context("cannot convert the manifest of the plugin's temporary copy to TOML")?;
     std::fs::write(folder.join(FILE_NAME), text)
-        .context("write the manifest of the plugin's temporary copy")?;
+        .context("cannot write the manifest of the plugin's temporary copy")?;
     alone::load_single_plugin_with_grants(folder, trust, GrantOptions::default()).await
 }
 
@@ -242,25 +242,31 @@ fn find_plugin_ignoring_permissions(
         Some(
             PluginSkipReason::Held(plugin) | PluginSkipReason::Failed(Error::Denied { plugin, .. }),
         ) => Ok(plugin),
-        Some(why) => bail!("it cannot be loaded: {why}"),
-        None => bail!("no plugin is loaded from it"),
+        Some(why) => bail!("the plugin cannot be loaded: {why}"),
+        None => bail!("no plugin was loaded from the folder"),
     }
 }
 
 fn build_component_derive_job(path: &Path) -> anyhow::Result<(SkillDeriveJob, BundleSourceHasher)> {
-    let size = path.metadata().context("read the size of the file")?.len();
+    let size = path
+        .metadata()
+        .context("cannot read the size of the file")?
+        .len();
     if size > MAX_STANDALONE_COMPONENT_BYTES {
         bail!(
-            "it has more than {} MiB",
+            "the component has more than {} MiB",
             MAX_STANDALONE_COMPONENT_BYTES >> 20
         );
     }
-    let bytes = std::fs::read(path).context("read the component")?;
+    let bytes = std::fs::read(path).context("cannot read the component")?;
     // `ComponentImportsAndExports::read_component_surface` rejects a core module before other code
     // parses the bytes.
     let surface = ComponentImportsAndExports::read_component_surface(path, &bytes)?;
     if surface.contract_exports().next().is_some() {
-        bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
+        bail!(
+            "the component is a plugin without its manifest: name the folder that has its \
+             {FILE_NAME}"
+        );
     }
     let mut hash = BundleSourceHasher::new("component");
     hash.add_source("component", &bytes);

@@ -25,7 +25,7 @@ use rind_operator::{confinement, grants, model, plugin_flags, scripts};
 /// thousand tokens.
 const MAX_SUMMARIZED_TEXT_BYTES: usize = 48 << 10;
 
-/// Maximum number of tokens in the model's answer.
+/// Maximum number of tokens in the summary that the model writes.
 const MAX_SUMMARY_OUTPUT_TOKENS: u32 = 1_200;
 
 /// Maximum size of the stored summary, in bytes.
@@ -63,7 +63,7 @@ pub(super) async fn summarize_bundle(
     let granted =
         grants::build_permission_grant_options(&setup.paths, &plugins.grants, None, None)?;
     let load = PluginLoadPlan::new(&setup, &plugins, granted)?;
-    let set = load.load().await.context("load plugins")?;
+    let set = load.load().await.context("cannot load plugins")?;
     load.check_selected_plugins(&set)?;
     render::plugins::warn_about_plugins_not_loaded(&set);
     let set = StartablePluginSet::try_from_plugin_set(Arc::new(set))?;
@@ -111,8 +111,8 @@ pub(super) async fn summarize_bundle(
         }
         StopReason::Done => Err("the model wrote no usable text".to_owned()),
         StopReason::MaxSteps => Err("the model called a tool instead of writing".to_owned()),
-        StopReason::Blocked => Err(format!("it was blocked: {}", outcome.output)),
-        StopReason::Cancelled => Err("it was interrupted".to_owned()),
+        StopReason::Blocked => Err(format!("the request was blocked: {}", outcome.output)),
+        StopReason::Cancelled => Err("the request was interrupted".to_owned()),
         StopReason::Failed => Err(format!("the request failed: {}", outcome.output)),
     };
     Ok(SummaryRequestOutcome {

@@ -12,7 +12,7 @@ use crate::text::join_names_with_limit;
 /// Maximum total size of macro sources on one page, in bytes.
 const MAX_MODULE_MACRO_SOURCE_BYTES: usize = 24 << 10;
 
-/// Page on which a generated item is described.
+/// Page of the skill that describes an item which a macro generates.
 struct MacroGeneratedItemPage {
     page: String,
     /// Path of the page's module relative to the module that contains the macro call, if the page's

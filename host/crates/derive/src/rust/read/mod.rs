@@ -26,7 +26,7 @@ use super::{CrateFiles, CrateOutline, RustItemOutline};
 use files::{SubmoduleSearchDirectories, join_path};
 use names::UseDeclarationImport;
 
-/// Maximum depth of modules.
+/// Maximum nesting depth of a crate's modules.
 const MAX_MODULE_DEPTH: usize = 24;
 
 /// Maximum number of modules in a crate.
@@ -47,7 +47,7 @@ struct RustModule {
     is_public: bool,
     /// Conditions under which the module is compiled, including those of its parents.
     conditions: Vec<String>,
-    /// Submodules by name.
+    /// Indexes of the submodules by name.
     children: BTreeMap<String, usize>,
     items: Vec<RustItemOutline>,
     /// Indexes in `items` by name. A name may have several, because a type and a function may share
@@ -111,7 +111,7 @@ struct RustCrateParser<'a> {
     notes: Vec<String>,
     /// `impl` blocks, each with the index of its module and its `cfg` conditions.
     impls: Vec<(usize, Vec<String>, ImplBlock)>,
-    /// Macros of the crate by name, public or not.
+    /// Macros that the crate defines, by name, whether public or not.
     rules: BTreeMap<String, MacroRulesDefinition>,
     n_items: usize,
 }
@@ -263,7 +263,8 @@ impl RustCrateParser<'_> {
         }
         if depth >= MAX_MODULE_DEPTH || self.modules.len() >= MAX_MODULES_PER_CRATE {
             return Err(format!(
-                "there are more than {MAX_MODULES_PER_CRATE} modules, or modules nested more than {MAX_MODULE_DEPTH} deep"
+                "the crate has more than {MAX_MODULES_PER_CRATE} modules, or modules nested more \
+                 than {MAX_MODULE_DEPTH} deep"
             ));
         }
         let number = self.modules.len();

@@ -21,21 +21,21 @@ const MAX_NAME_LOOKUPS_PER_CRATE: usize = 2_000_000;
 /// Name imported by `use`; for a glob import, all names of a module.
 pub(super) struct UseDeclarationImport {
     pub(super) path: Vec<String>,
-    /// Local name; `None` for a glob import.
+    /// Name under which the item is imported; `None` for a glob import.
     pub(super) name: Option<String>,
     pub(super) docs: String,
     pub(super) is_public: bool,
     pub(super) conditions: Vec<String>,
 }
 
-/// Result of resolving a path.
+/// Item or module to which a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RustPathResolution {
     Module(usize),
     /// Item: the index of the module that defines the item, and the item's index in that module's
     /// `items`.
     Item(usize, usize),
-    /// Type or trait that other crates cannot use.
+    /// Type or trait that the path leads to, but that other crates cannot use.
     Private,
     /// Item of the module with this index. No source file defines the item at this path within the
     /// module, so a macro must generate it.
@@ -107,7 +107,7 @@ pub(super) struct RustPathResolver<'a> {
     n_steps: Cell<usize>,
 }
 
-/// Names whose resolution is in progress, to detect cycles.
+/// Names whose resolution is in progress, recorded to detect cycles of `use` items.
 #[derive(Default)]
 struct NamesBeingResolved {
     names: HashSet<(usize, String)>,

@@ -286,7 +286,7 @@ impl<'a> PublicItemCollector<'a> {
     }
 }
 
-/// Name exported by `pub use`.
+/// Name that a module exports with `pub use`.
 struct PubUseExport<'a> {
     name: &'a str,
     /// Name of the item in the module from which `pub use` exports it; differs from `name` if the

@@ -9,13 +9,13 @@ use toml::Table;
 use super::proxy::ConfiguredProxy;
 use super::{ConfiguredRegistry, PackageClientEnvironment, read_toml_table};
 
-/// Name of the source that cargo uses by default.
+/// Name under which cargo's configuration lists its default registry.
 const DEFAULT_CARGO_SOURCE_NAME: &str = "crates-io";
 
-/// Prefix of the URL of a sparse index.
+/// Prefix of the URL of a sparse index in cargo's configuration.
 const SPARSE_INDEX_URL_PREFIX: &str = "sparse+";
 
-/// Maximum length of a chain of `replace-with` settings.
+/// Maximum length of a chain of cargo's `replace-with` settings, which may be circular.
 const MAX_SOURCE_REPLACEMENT_CHAIN_LENGTH: usize = 8;
 
 /// Settings of cargo that concern registries.
@@ -23,7 +23,7 @@ struct CargoRegistrySettings<'a> {
     environment: &'a PackageClientEnvironment,
     config: Table,
     credentials: Table,
-    /// Path of the configuration file, for messages.
+    /// Path of cargo's configuration file, for messages.
     path: PathBuf,
 }
 

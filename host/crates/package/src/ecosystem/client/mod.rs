@@ -51,7 +51,7 @@ pub type EnvVariableLookupFn = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>
 pub struct PackageClientEnvironment {
     /// Looks up an environment variable.
     pub variable: EnvVariableLookupFn,
-    /// Home folder of the user.
+    /// Home folder of the user; `None` if it is not known.
     pub home: Option<PathBuf>,
 }
 
@@ -68,18 +68,18 @@ impl PackageClientEnvironment {
         set.next()
     }
 
-    /// Returns a path in the home folder.
+    /// Returns the path of a file in the home folder; `None` if the home folder is not known.
     fn path_in_home_folder(&self, path: &str) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(path))
     }
 }
 
-/// Address of a registry in a client's settings.
+/// Address of a package registry as set in a client's settings.
 struct ConfiguredRegistry {
     url: String,
-    /// Name of the setting with the address, for messages.
+    /// Name of the setting that contains the address, for messages.
     setting: String,
-    /// Value of the header `Authorization` for the registry.
+    /// Value of the header `Authorization` for the registry; `None` without credentials.
     authorization: Option<String>,
 }
 
@@ -262,12 +262,12 @@ fn read_toml_table(path: &Path) -> anyhow::Result<Option<Table>> {
     Ok(Some(table))
 }
 
-/// Line `KEY = VALUE` of an INI file.
+/// Setting in an INI file: a line `KEY = VALUE` with its section.
 struct IniSetting<'a> {
     /// Name of the section; empty for lines before the first section.
     section: &'a str,
     key: &'a str,
-    /// Value without quotes.
+    /// Value of the setting, without quotes.
     value: &'a str,
 }
 

@@ -129,7 +129,7 @@ fn list_uv_settings_paths(environment: &PackageClientEnvironment) -> Vec<PathBuf
     user.into_iter().chain(machine).collect()
 }
 
-/// Returns the folder for the user's configuration files.
+/// Returns the folder for the user's configuration files; `None` if it is not known.
 fn find_user_config_folder(environment: &PackageClientEnvironment) -> Option<PathBuf> {
     let named = environment
         .env_variable("XDG_CONFIG_HOME")

@@ -7,15 +7,15 @@ use super::super::PackageKind;
 use super::{PackageClientEnvironment, cargo, npm, pip};
 use crate::registry::{RegistryProxy, parse_url};
 
-/// Proxy in a client's settings.
+/// Proxy that a package client's settings or the environment name.
 pub(super) struct ConfiguredProxy {
-    /// Address, with or without a scheme.
+    /// Address of the proxy, with or without a scheme.
     pub(super) address: String,
     /// Name of the setting that contains the proxy's address, for messages.
     pub(super) setting: String,
     /// Hosts that are reached without the proxy, in the client's notation.
     pub(super) exceptions: Option<String>,
-    /// Default port, for an address without a port.
+    /// Port that is used if `address` names none.
     pub(super) port: u16,
 }
 

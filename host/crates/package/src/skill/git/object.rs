@@ -23,7 +23,7 @@ pub(super) struct GitTreeEntry {
 }
 
 impl GitObjectKind {
-    /// Returns git's word for the type.
+    /// Returns the word by which git denotes this type of object.
     pub(super) fn type_name(self) -> &'static str {
         match self {
             Self::Blob => "blob",
@@ -52,7 +52,7 @@ pub(super) fn compute_object_hash(
     (!outcome.has_collision()).then(|| hex_object_name(outcome.hash()))
 }
 
-/// Returns the object name of a commit's root tree.
+/// Returns the object id of a commit's root tree; `None` if the commit is malformed.
 pub(super) fn parse_root_tree_id(commit: &[u8]) -> Option<String> {
     let line = commit.split(|byte| *byte == b'\n').next()?;
     let name = std::str::from_utf8(line).ok()?.strip_prefix("tree ")?;

@@ -60,7 +60,7 @@ impl GitObjectReader {
         let objects = repository.common.join(GIT_OBJECTS_FOLDER_NAME);
         Ok(Self {
             shown: repository.shown.clone(),
-            empty: make().context("make a temporary repository")?,
+            empty: make().context("cannot make a temporary repository")?,
             objects: objects
                 .canonicalize()
                 .with_context(|| format!("cannot read {}", objects.display()))?,
@@ -107,11 +107,11 @@ impl GitObjectReader {
         wanted: &[&str],
         max_bytes: u64,
     ) -> anyhow::Result<Vec<Vec<u8>>> {
-        let mut input = tempfile::NamedTempFile::new().context("make a temporary file")?;
+        let mut input = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
         let lines: String = wanted.iter().map(|name| format!("{name}\n")).collect();
         input
             .write_all(lines.as_bytes())
-            .context("write a temporary file")?;
+            .context("cannot write a temporary file")?;
         let about = (wanted.len() + 1) * MAX_GIT_OBJECT_INFO_LINE_BYTES;
         let args = ["cat-file", "--batch-check=%(objecttype) %(objectsize)"];
         let sizes = self.run_git(&args, Some(input.path()), about).await?;

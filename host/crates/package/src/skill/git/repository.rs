@@ -15,7 +15,7 @@ use rind_lib::git::is_git_repository;
 /// Maximum size of a file with refs in bytes. A thousand tags take 70 KB.
 const MAX_REFS_FILE_BYTES: u64 = 16 << 20;
 
-/// Maximum length of a chain of symbolic refs.
+/// Maximum number of symbolic refs that are followed to find a commit.
 const MAX_SYMBOLIC_REF_CHAIN_LENGTH: usize = 5;
 
 pub(super) const GIT_OBJECTS_FOLDER_NAME: &str = "objects";

@@ -139,8 +139,8 @@ fn archives_that_tools_may_unpack_differently_are_refused() {
 #[test]
 fn paths_outside_the_archive_and_duplicate_names_are_refused() {
     for (name, what) in [
-        ("../a", "it has `..` in it"),
-        ("/etc/passwd", "it is absolute"),
+        ("../a", "a path with `..` is not allowed"),
+        ("/etc/passwd", "an absolute path is not allowed"),
         ("a\\b", "has a `\\` in it"),
         ("a\nb", "control characters"),
         ("", "is empty"),
