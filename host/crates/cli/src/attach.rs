@@ -268,7 +268,12 @@ mod tests {
         assert!(refused.contains("PNG, JPEG, GIF and WebP"), "{refused}");
         // A directory of that name, and a FIFO without a writer.
         std::fs::create_dir(folder.path().join("f.png")).unwrap();
-        assert!(of("@f.png").remove(0).unwrap_err().contains("not a file"));
+        assert!(
+            of("@f.png")
+                .remove(0)
+                .unwrap_err()
+                .contains("not name a file")
+        );
         let pipe = folder.path().join("p.gif");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -278,7 +283,12 @@ mod tests {
             0,
         )
         .unwrap();
-        assert!(of("@p.gif").remove(0).unwrap_err().contains("not a file"));
+        assert!(
+            of("@p.gif")
+                .remove(0)
+                .unwrap_err()
+                .contains("not name a file")
+        );
     }
 
     #[test]

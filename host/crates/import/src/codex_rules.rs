@@ -321,7 +321,7 @@ prefix_rule(pattern = ["echo", "a b*"])
         let shown = shown(&plan_of(text, ImportedRuleOrigin::Person));
         assert_eq!(shown.len(), 5, "{shown:?}");
         assert!(
-            shown[1].starts_with("line 2: network_rule: list the hosts"),
+            shown[1].starts_with("line 2: network_rule: this rule is not imported: list the hosts"),
             "{shown:?}"
         );
         assert!(

@@ -193,7 +193,10 @@ mod tests {
         assert_eq!(page.matches(&source).count(), 1, "{page}");
         assert_eq!(page.matches("<img ").count(), 1, "{page}");
         assert!(page.contains("(shown above)"), "{page}");
-        assert!(page.contains("not what the session says"), "{page}");
+        assert!(
+            page.contains("not the image that the session names"),
+            "{page}"
+        );
         assert!(
             !page.contains("\" onerror") && !page.contains("svg"),
             "{page}"
