@@ -243,7 +243,7 @@ fn a_plugin_that_fails_is_loud_and_named_again_at_the_end() {
           post-tool              hostile [T] failed, skipped
               the call reported an error: \u{1b}[2Jnot today
           pre-tool [T] 1 hook passed
-          ✗ refused by plugin hostile: the hook failed, so what it checks is refused: it reported an er…
+          ✗ refused by plugin hostile: the hook failed, so what it checks is refused: the call reported…
       step 2
         request                  scripted [T] [N] tokens in, [N] out
         ● read_file a.txt
@@ -252,7 +252,7 @@ fn a_plugin_that_fails_is_loud_and_named_again_at_the_end() {
           post-tool              hostile [T] failed, skipped
               the call reported an error: \u{1b}[2Jnot today
           pre-tool [T] 1 hook passed
-          ✗ refused by plugin hostile: the hook failed, so what it checks is refused: it reported an er…
+          ✗ refused by plugin hostile: the hook failed, so what it checks is refused: the call reported…
       step 3
         request                  scripted [T] [N] tokens in, [N] out
     6 hook calls of 2 plugins in [T], [P] of the turn; the slowest:
